@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from agentkit.agent.decisions import Approved, Decision, Denied, call_hash
     from agentkit.agent.hooks import Hook, checked_hooks
     from agentkit.agent.in_memory import Conversation
-    from agentkit.agent.journal import Ask, Journal, Response, Unsettled
+    from agentkit.agent.journal import Ask, Journal, Response, UnansweredCalls
     from agentkit.agent.lifecycle import Lifecycle, RunEnded, RunStarted, TurnEnded, TurnStarted
     from agentkit.agent.limits import Budget, Price
     from agentkit.agent.options import RunFinish, RunOptions, Settings
@@ -48,7 +48,7 @@ __all__ = [
     "Spending",
     "TurnEnded",
     "TurnStarted",
-    "Unsettled",
+    "UnansweredCalls",
     "call_hash",
     "checked_hooks",
     "dicts_from",
@@ -63,7 +63,7 @@ explained_module(
         "agentkit.agent.decisions": "Approved Decision Denied call_hash",
         "agentkit.agent.hooks": "Hook checked_hooks",
         "agentkit.agent.in_memory": "Conversation",
-        "agentkit.agent.journal": "Ask Journal Response Unsettled",
+        "agentkit.agent.journal": "Ask Journal Response UnansweredCalls",
         "agentkit.agent.lifecycle": "Lifecycle RunEnded RunStarted TurnEnded TurnStarted",
         "agentkit.agent.limits": "Budget Price",
         "agentkit.agent.options": "RunFinish RunOptions Settings",

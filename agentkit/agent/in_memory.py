@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from agentkit.agent.agent_tools import agent_of
 from agentkit.agent.decisions import Approved, Decision, Denied, add_edit_note, denial
-from agentkit.agent.journal import STAYS_WAITING, Ask, Journal, LeftOpen, Response, StaysWaiting, Unsettled
+from agentkit.agent.journal import STAYS_WAITING, Ask, Journal, LeftOpen, Response, StaysWaiting, UnansweredCalls
 from agentkit.agent.unanswered_calls import answer_open_calls
 from agentkit.errors import ConfigError
 from agentkit.events import ToolEvent, ToolSkipped
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, user
-from agentkit.models.render_cache import Rendered
+from agentkit.models.render_cache import RenderCache
 from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.result import ToolContext
 
@@ -49,7 +49,7 @@ class Conversation:
     ) -> None:
         self._asked_for = asked_for
         self._messages = messages
-        self.render_cache = Rendered()
+        self.render_cache = RenderCache()
         self._decisions = decisions
         self._delegated = delegated
         self._edits: dict[str, Mapping[str, object]] = {}
@@ -86,7 +86,7 @@ class Conversation:
         """Put the instructions first."""
         self._messages.insert(0, SystemMessage(system))
 
-    async def open(self, registry: ToolRegistry, ask: Ask) -> Unsettled:
+    async def open(self, registry: ToolRegistry, ask: Ask) -> UnansweredCalls:
         """Answer the denied calls; the approved ones are to be run.
 
         Raises:
@@ -111,7 +111,7 @@ class Conversation:
         decided = {*self._decisions, *self._delegated}
         waiting = tuple(call for call in self._open if call.id not in decided)
         approved = frozenset(call.id for call in run)
-        return Unsettled(tuple(run), approved, "approval" if waiting else None, waiting, tuple(answered))
+        return UnansweredCalls(tuple(run), approved, "approval" if waiting else None, waiting, tuple(answered))
 
     async def messages(self) -> Sequence[Message]:
         """The list itself."""

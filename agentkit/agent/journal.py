@@ -10,7 +10,7 @@ from agentkit.agent.options import RunFinish
 from agentkit.events import CallEnd, Event, SourceEvent, ToolCompleted, ToolEvent, ToolFailed, ToolSkipped, Usage
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage
 from agentkit.models.base import Model, ModelRequest
-from agentkit.models.render_cache import Rendered
+from agentkit.models.render_cache import RenderCache
 from agentkit.tool.result import ToolContext, ToolResult
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ Ask = Callable[[Model, ModelRequest], AsyncGenerator[SourceEvent, None]]
 """Asks a model at the run's expense. Raises `BudgetSpent` if nothing is left of the run's budget."""
 
 
-class Unsettled(NamedTuple):
+class UnansweredCalls(NamedTuple):
     """Calls that an earlier run left without an answer, to be run before the model is asked.
 
     Attributes:
@@ -126,7 +126,7 @@ class Journal(Protocol):
         ...
 
     @property
-    def render_cache(self) -> Rendered:
+    def render_cache(self) -> RenderCache:
         """The requests made of the conversation; the same object as long as the conversation only grows."""
         ...
 
@@ -142,7 +142,7 @@ class Journal(Protocol):
         """Set the instructions before the conversation; called at most once, before `open`."""
         ...
 
-    async def open(self, registry: ToolRegistry, ask: Ask) -> Unsettled:
+    async def open(self, registry: ToolRegistry, ask: Ask) -> UnansweredCalls:
         """Start. Settles what an earlier run left open, except for the calls that it returns.
 
         Args:

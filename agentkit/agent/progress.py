@@ -7,7 +7,7 @@ from typing import Any
 
 from agentkit.agent.again import LACKING, lacking, request
 from agentkit.agent.final_reply import FinalReply
-from agentkit.agent.journal import LeftOpen, Unsettled
+from agentkit.agent.journal import LeftOpen, UnansweredCalls
 from agentkit.agent.limits import Repeats
 from agentkit.agent.options import RunFinish
 from agentkit.agent.outcome import RunResult
@@ -38,7 +38,7 @@ class Progress:
         self._reply = FinalReply(plan.output, plan.limits.output_retries, plan.limits.reply_retries)
         self._repeats = Repeats(plan.limits.max_repeats)
         self._outcome: TurnOutcome | None = None
-        self._earlier = Unsettled()
+        self._earlier = UnansweredCalls()
         self._wait(left, (), {})
 
     def _wait(self, left: LeftOpen, pending: Sequence[ToolCall], suspended: Mapping[str, Any]) -> None:
@@ -48,7 +48,7 @@ class Progress:
         self._pending = (*self._earlier.waiting, *pending, *untouched)
         self._delegated = {**{id: result for id, result in suspended.items() if result is not None}, **left.delegated}
 
-    def take_over(self, unsettled: Unsettled, messages: Sequence[Message]) -> None:
+    def take_over(self, unsettled: UnansweredCalls, messages: Sequence[Message]) -> None:
         """Take over the calls that an earlier run left open."""
         self._start = len(messages)
         self._earlier = unsettled

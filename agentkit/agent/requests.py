@@ -164,7 +164,7 @@ class Requests:
         Args:
             refused: why the model does not continue its own reply, if it was asked to.
             calls: its calls.
-            answered: the tools whose calls were answered: `tool_choice` applies until one was that it requires.
+            answered: the tools whose calls were answered; if `tool_choice` required one of them, it becomes `auto`.
         """
         self.shrunk = False
         if refused is not None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic
 from agentkit.agent.again import hide_attempt, lacking
 from agentkit.agent.cancellation import Brake, shield, watch
 from agentkit.agent.hooks import Hooks
-from agentkit.agent.journal import Journal, Response, StaysWaiting, Unsettled, end_of
+from agentkit.agent.journal import Journal, Response, StaysWaiting, UnansweredCalls, end_of
 from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarted
 from agentkit.agent.options import RunFinish
 from agentkit.agent.outcome import OutputT, RunResult
@@ -275,12 +275,12 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         progress.finish = reason or "cancelled"
         return None
 
-    async def _open(self) -> tuple[Turn | None, Unsettled]:
+    async def _open(self) -> tuple[Turn | None, UnansweredCalls]:
         """Start; the turn that answers calls that an earlier run left open, if there are any, and what was open."""
         journal, plan = self.journal, self.plan
         self._requests.check()
         if not await self._instruct():
-            return None, Unsettled()
+            return None, UnansweredCalls()
         unsettled = await journal.open(plan.registry, partial(ask_model, plan.spending))
         self._progress.take_over(unsettled, journal.all())
         taken = set(journal.call_ids) - {call.id for call in unsettled.calls}  # these keep their ids
@@ -410,7 +410,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         return Response(self.id, self.plan.model.name, turn.usage, finish, monotonic() - since)
 
 
-def _without_a_turn(unsettled: Unsettled) -> TurnEnded:
+def _without_a_turn(unsettled: UnansweredCalls) -> TurnEnded:
     """The event for the calls of an earlier run that have their answers, if none is left to run."""
     calls, answers = zip(*unsettled.answered, strict=True)
     return TurnEnded(0, AssistantMessage(calls), answers, Usage(), "stop", 0.0)

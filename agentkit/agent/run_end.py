@@ -36,7 +36,7 @@ class TurnOutcome(NamedTuple):
         circles: whether the same call got the same answer too often.
         misfits: whether it is a final reply that does not fit the run's output type.
         lacks: what a final reply lacks to be an answer.
-        left: why an earlier run, whose calls it answered, had nothing more to do after them.
+        left: if it answered calls of an earlier run, why that run is over with them; None if the model is to be asked.
     """
 
     finish: RunFinish

@@ -65,7 +65,7 @@ def _check_settings(repairs: Iterable[str], in_code: str) -> None:
 
 
 _MARK: Final = "\ufeff"  # a byte order mark, which does not belong to the first line
-_STUCK: Final = 64  # steps that consume nothing, as an empty end of a section does; a fault of ours has no end of them
+_STUCK: Final = 64  # steps in a row that may consume nothing, as an empty end of a section; more are our fault
 
 
 class Parser(Reader):

@@ -261,7 +261,7 @@ class Successors:
 
 
 class Stops:
-    """Searches for the places where prose stops, from the text after openers' first characters, and line starts.
+    """Searches for the places where prose stops; made from what may follow openers' first characters, and line starts.
 
     That is at openers, judged by their first two characters, and at backticks and line ends, which begin and end quoted
     text and lines. `search` is for prose at the start of a line or in a code span, `in_line` for all other prose: there

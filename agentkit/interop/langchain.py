@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agentkit.interop.answering import LONGEST, CallableTool, callable_tools
 from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.peers import LANGCHAIN, require
+from agentkit.interop.single_call import LONGEST, CallableTool, callable_tools
 from agentkit.messages import ImagePart
 from agentkit.processor import ProcessorConfig
 from agentkit.tool import ToolResult

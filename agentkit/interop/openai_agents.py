@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentkit.interop.answering import CallableTool, callable_tools
 from agentkit.interop.peers import OPENAI_AGENTS, require
+from agentkit.interop.single_call import CallableTool, callable_tools
 from agentkit.messages import ImagePart
 from agentkit.models.native_arguments import ArgumentsError, read_arguments
 from agentkit.processor import ProcessorConfig

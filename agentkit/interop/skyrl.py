@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from agentkit.checks.keys import words
-from agentkit.interop.answering import LONGEST, Answered
 from agentkit.interop.background_loop import BackgroundLoop
-from agentkit.interop.owned import Owned
+from agentkit.interop.owned_instance import OwnedInstance
 from agentkit.interop.peers import SKYRL, refuse_reserved, require
+from agentkit.interop.single_call import LONGEST, SingleAnswer
 from agentkit.processor import ProcessorConfig
 from agentkit.rollout.samples.sample import ToolKwargs
 from agentkit.rollout.tools.decorated_tool import as_rollout_tool
@@ -49,7 +49,7 @@ def to_skyrl(
     group = name or getattr(tool, "__name__", source.name)
 
     def construct(self: Any, **create: Any) -> None:
-        self._owned = Owned(source, {source.name: ToolKwargs(create=create)}, config)
+        self._owned = OwnedInstance(source, {source.name: ToolKwargs(create=create)}, config)
         self._leave = _LOOP.finish_after(self, self._owned.release)  # if its environment forgets `close`
         core.ToolGroup.__init__(self, name=group)
 
@@ -67,7 +67,7 @@ def _method(source: RolloutTool, name: str) -> Callable[..., Any]:
         if wrong := _misplaced(names, values, given.keys() & arguments.keys()):
             return f"invalid arguments for {name}: {wrong}"
         try:
-            answer: Answered = _LOOP.run(self._owned.call(name, given | arguments), LONGEST)
+            answer: SingleAnswer = _LOOP.run(self._owned.call(name, given | arguments), LONGEST)
         except Exception as e:  # noqa: BLE001 - the boundary: the tool's own `create`, whose error would end SkyRL's batch
             return f"{name} cannot be called: {self._owned.failed or words(e)}"
         return answer.text

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from agentkit.errors import ConfigError
-from agentkit.interop.answering import LONGEST, Answered, answered
 from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.callables import drop_omitted, function_like
-from agentkit.interop.owned import Owned, kwargs_by_tool
+from agentkit.interop.owned_instance import OwnedInstance, kwargs_by_tool
 from agentkit.interop.peers import TRL, export_parameters, refuse_reserved, require
 from agentkit.interop.pil_images import picture
+from agentkit.interop.single_call import LONGEST, SingleAnswer, answer_call
 from agentkit.messages import ImagePart, TextPart
 from agentkit.processor import ProcessorConfig
 from agentkit.rollout.tools.decorated_tool import as_rollout_tool
@@ -48,7 +48,7 @@ def to_trl(tools: Any, *, config: ProcessorConfig | None = None) -> list[Callabl
         parameters = export_parameters(TRL, spec)
 
         async def call(_name: str = spec.name, _parameters: Any = parameters, /, **arguments: Any) -> Any:
-            return _told(await answered(registry, _name, drop_omitted(arguments, _parameters), config=config))
+            return _told(await answer_call(registry, _name, drop_omitted(arguments, _parameters), config=config))
 
         functions.append(function_like(spec, parameters, call))
     return functions
@@ -123,7 +123,7 @@ def _construct(self: Any) -> None:
 def _resetting(source: RolloutTool, columns: tuple[str, ...], config: ProcessorConfig | None) -> Callable[..., Any]:
     def reset(self: Any, **row: Any) -> str | None:
         self._leave()
-        owned = self._owned = Owned(source, kwargs_by_tool(row.get("tools_kwargs")), config)
+        owned = self._owned = OwnedInstance(source, kwargs_by_tool(row.get("tools_kwargs")), config)
         self._leave = _LOOP.finish_after(self, owned.release)  # TRL tells no rollout's end
         owned.tell(source.name, "create", {column: row[column] for column in columns})
         _LOOP.run(owned.begin(), LONGEST)
@@ -132,8 +132,8 @@ def _resetting(source: RolloutTool, columns: tuple[str, ...], config: ProcessorC
     return reset
 
 
-def _owned(self: Any, name: str) -> Owned:
-    owned: Owned | None = self._owned
+def _owned(self: Any, name: str) -> OwnedInstance:
+    owned: OwnedInstance | None = self._owned
     if owned is None:
         raise ConfigError(f"{type(self).__name__}: {name} was called before reset, with which a rollout begins")
     return owned
@@ -144,7 +144,7 @@ def _get_reward(self: Any) -> float:
     return total
 
 
-def _told(answer: Answered) -> Any:
+def _told(answer: SingleAnswer) -> Any:
     """Return the answer as text, or as content blocks if there are images."""
     if not any(isinstance(part, ImagePart) for part in answer.parts):
         return answer.text

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from types import FrameType
 from typing import Any, Final, NoReturn
 
-from agentkit.interop.answering import Answered
 from agentkit.interop.callables import drop_omitted, function_like
-from agentkit.interop.owned import Kwargs, Owned, Trajectories, kwargs_by_tool
+from agentkit.interop.owned_instance import Kwargs, OwnedInstance, Trajectories, kwargs_by_tool
 from agentkit.interop.peers import TRL, VERIFIERS, parameters_for, refuse_reserved, require
+from agentkit.interop.single_call import SingleAnswer
 from agentkit.messages import ImagePart
 from agentkit.processor import ProcessorConfig
 from agentkit.rollout.tools.decorated_tool import as_rollout_tool
@@ -146,14 +146,14 @@ def to_toolset(
     refuse_reserved(VERIFIERS, source.tools.values())
 
     def register(self: Any, mcp: Any) -> None:
-        self.owned = Owned(source, {}, config)
+        self.owned = OwnedInstance(source, {}, config)
         self._exit_stack.push_async_callback(self.owned.release)
         _leave_when_told()
         for name, bound in source.tools.items():
             parameters, _ = parameters_for(TRL, bound.spec)  # by type hints: the server reads signatures
 
             async def call(_name: str = name, _parameters: Any = parameters, /, **arguments: Any) -> str:
-                answer: Answered = await self.owned.call(_name, drop_omitted(arguments, _parameters))
+                answer: SingleAnswer = await self.owned.call(_name, drop_omitted(arguments, _parameters))
                 if not answer.result.ok:
                     raise ValueError(answer.text)
                 return answer.text

@@ -26,7 +26,7 @@ from agentkit.models.base import ModelRequest
 from agentkit.models.caching import add_marks
 from agentkit.models.messages_wire import MessagesWire, events_of
 from agentkit.models.provider import RemoteModel, offered_schemas
-from agentkit.models.render_cache import Rendered, Taken
+from agentkit.models.render_cache import RenderCache, Taken
 from agentkit.models.server_calls import BlockPlace, sent_blocks
 from agentkit.models.vendors import ANTHROPIC
 from agentkit.models.wire import count_of, mapping_of
@@ -89,11 +89,11 @@ def _called(messages: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def anthropic_messages(
-    messages: Sequence[Message], provider: str, rendered: Rendered | None = None, written: Set[str] = frozenset()
+    messages: Sequence[Message], provider: str, rendered: RenderCache | None = None, written: Set[str] = frozenset()
 ) -> list[dict[str, Any]]:
     """A conversation as alternating user and assistant messages; results come first. System text is omitted."""
     make = partial(_messages, provider=provider, written=written)
-    sent = (rendered or Rendered()).of(("anthropic", provider), messages, make, (written,))
+    sent = (rendered or RenderCache()).of(("anthropic", provider), messages, make, (written,))
     if sent and sent[-1]["role"] == "assistant" and "text" in (end := sent[-1]["content"][-1]):
         end["text"] = end["text"].rstrip()  # "final assistant content cannot end with trailing whitespace"
     if sent and sent[0]["role"] == "assistant":
@@ -184,7 +184,7 @@ class AnthropicModel(RemoteModel):
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
         """Answer a request. A continuation of its last message continues all of it, even white space at its end."""
-        untrimmed = prefill.Untrimmed(prefill.space_after(request.messages) if self.continues else "")
+        untrimmed = prefill.UntrimmedContinuation(prefill.space_after(request.messages) if self.continues else "")
         async with aclosing(super().stream(request)) as events:
             async for event in events:
                 if not isinstance(event, Text):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from agentkit.checks.missing_await import EnteredAsync
 from agentkit.events import SourceEvent
 from agentkit.messages import Message
-from agentkit.models.render_cache import Rendered
+from agentkit.models.render_cache import RenderCache
 from agentkit.toolspec import OutputSchema, ToolSpec
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class ModelRequest:
     extra: Mapping[str, Any] = field(default_factory=dict)
     output_schema: OutputSchema | None = None
     written: Set[str] = frozenset()
-    rendered: Rendered = field(default_factory=Rendered, repr=False, compare=False)
+    rendered: RenderCache = field(default_factory=RenderCache, repr=False, compare=False)
 
 
 class Model(Protocol):

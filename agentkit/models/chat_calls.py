@@ -1,6 +1,9 @@
 """Which call a piece of a chat completion belongs to. Pure.
 
-The call that its id names, else the one at its index, else the last one. Servers number all calls 0, count the index on
+A piece with an id and no name belongs to the call with that id, any other one to the call at its index. Without an
+index, it belongs to the last call; so does one without id and name if of all calls only the last is incomplete.
+
+Servers number all calls 0, count the index on
 with each piece, omit it, give all calls one id, another id with each piece or none, repeat the name, or send it in
 fragments; the reports of each are in `tests/data/odd_wires.jsonl`. What begins in the place of an incomplete call, or
 fits none, is refused.
@@ -35,9 +38,9 @@ class WhichCall:
         self._ids: dict[str, NativeCall] = {}  # by their own ids
         self._at: dict[int, NativeCall] = {}  # the last call at each index
         self._complete = 0  # the number of calls at the beginning that are complete
-        self._shared: int | None = None  # the first call that began in another's place
-        self._again: list[NativeCall] = []  # those that did so under its name
-        self._before: NativeCall | None = None  # the call that the next piece does not continue, as it begins another
+        self._shared: int | None = None  # the number of the first call that began in another one's place
+        self._again: list[NativeCall] = []  # the calls that began in the place of one with the same name
+        self._before: NativeCall | None = None  # from `find` to `begin`: the call in whose place a piece begins another
 
     def find(self, index: int | None, id: str, name: str, text: str) -> NativeCall | None:
         """Return the call that a piece continues; None if it begins one."""
@@ -109,7 +112,11 @@ class WhichCall:
             self._at[index] = call
 
     def judge(self) -> None:
-        """Refuse calls that may be none: without arguments after another of their name, or if a piece fits none."""
+        """Refuse calls that may not be calls of their own.
+
+        That is one without arguments that began in the place of one with its name; and, if a piece fits no call, each
+        call since the first that began in another one's place.
+        """
         for call in self._again:
             if call.blank and not self._takes_nothing(call.name):
                 call.ambiguity = call.ambiguity or EMPTY

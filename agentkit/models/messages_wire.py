@@ -21,7 +21,7 @@ WORDS: Final = ("text", "thinking")
 """The blocks that have no input."""
 
 OF_REPLY: Final = ("output_tokens", "output_tokens_details")
-"""The counts of the reply. At a message's start they say nothing: 1 token, as a rule."""
+"""The counts of the reply. They are ignored at a message's start, where they are mostly 1."""
 
 DELTAS: Final[Mapping[str, str]] = {
     "text_delta": "text",
@@ -214,7 +214,7 @@ def _whole_input(block: Mapping[str, Any]) -> str:
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """The usage of a message: what it says, or what its iterations took if that is more.
+    """The usage of a message: its own counts, or the sum of its iterations' if that is more.
 
     What a compaction took is in `iterations` alone. Source: Anthropic, Compaction, "Understanding usage".
     """

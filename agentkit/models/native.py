@@ -100,13 +100,12 @@ class NativeCalls:
         whole_names: whether a name comes complete. If it may come in fragments, a call is reported once its name is
             complete: with the first of its arguments, or when the next call starts.
         schemas: those of the offered tools, by name. The calls of a tool that takes no arguments are complete without
-            any, and where a float would have other digits than those that were written, the schema says which value
-            has them.
+            any. A number whose digits a float would change is read as its schema says: as an integer or a string.
 
     Attributes:
         all: the calls, in the order in which they began.
-        lost: the pieces of calls that belong to none. A call without arguments may lack them, as next to a call that
-            may hold the pieces of others.
+        lost: pieces of arguments that fit no call. A call without arguments may be the one that lacks them. It may also
+            lack pieces if another call may hold some that are not its own.
     """
 
     def __init__(
@@ -177,13 +176,18 @@ class NativeCalls:
         reason = None if ending is None else ending.reason
         cut, broken, barred = CUTS.get(reason, ""), reason in (None, "error"), reason in TAKEN_BACK
         lost = "".join(self.lost)
+        known = set[tuple[str, str, str]]()
+        for call in self.all:
+            if (same := (call.id, call.name, call.text)) in known and call.id:
+                call.ambiguity = SENT_TWICE
+            known.add(same)
         self._lacking = bool(self.lost) or (len(self.all) > 1 and any(map(_may_hold_others, self.all)))
         events: list[SourceEvent] = [UnreadCall(lost, "")] if lost and not barred else []
         events += [event for call in self.all for event in self._settle(call, cut, broken, barred)]
         return events + [event for event in (usage, ending) if event is not None]
 
     def _settle(self, call: NativeCall, cut: str, broken: bool, barred: bool) -> list[SourceEvent]:
-        """The last events of a call; one without a name would spoil the history."""
+        """Return the last events of a call; one without a name is reported as unread: it could not be sent back."""
         rest = call.joiner.close()
         events = self.more(call, rest) if rest else []
         if not call.name:
@@ -240,6 +244,7 @@ class NativeCalls:
 
 NO_ARGUMENTS: Final = "no arguments of this call came, nor a statement that it has none; call again with them"
 UNCLAIMED: Final = "no arguments of this call came, but some came that fit no call; call again with them"
+SENT_TWICE: Final = "not run again: the response has the same call, with the same id, twice"
 INCOMPLETE: Final = "the provider stopped"
 
 CUTS: Mapping[FinishReason | None, str] = {
@@ -249,7 +254,7 @@ CUTS: Mapping[FinishReason | None, str] = {
     "refusal": "the model refused to continue (refusal)",
     "error": "the provider failed",
 }
-"""The finishes that cut a response short, None if none came, and how the call that was being written names them."""
+"""How the error of a call says why its response was cut short, by the finish; by None if no finish came."""
 
 
 def _may_hold_others(call: NativeCall) -> bool:

@@ -31,7 +31,7 @@ from agentkit.models.finishes import finish, meaning, takes_back
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.native import NativeCalls
 from agentkit.models.provider import RemoteModel, offered_schemas
-from agentkit.models.render_cache import Rendered, Taken
+from agentkit.models.render_cache import RenderCache, Taken
 from agentkit.models.stream_errors import ErrorInStream, raise_error
 from agentkit.models.vendors import OPENAI
 from agentkit.models.wire import DONE, WireEvent, items_of, json_text_of, mapping_of, openai_usage, text_of
@@ -61,11 +61,11 @@ def chat_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any
 
 
 def chat_messages(
-    messages: Sequence[Message], provider: str, rendered: Rendered | None = None, written: Set[str] = frozenset()
+    messages: Sequence[Message], provider: str, rendered: RenderCache | None = None, written: Set[str] = frozenset()
 ) -> list[dict[str, Any]]:
     """A conversation as chat messages. A tool's images follow its results in a user message: results are text only."""
     make = partial(_messages, provider=provider, written=written)
-    return (rendered or Rendered()).of(("chat", provider), messages, make, (written,))
+    return (rendered or RenderCache()).of(("chat", provider), messages, make, (written,))
 
 
 def _messages(messages: Sequence[Message], taken: Taken, provider: str, written: Set[str]) -> list[dict[str, Any]]:

@@ -82,7 +82,7 @@ def space_after(messages: Sequence[Message]) -> str:
     return text[len(text.rstrip()) :]
 
 
-class Untrimmed:
+class UntrimmedContinuation:
     """The text of a continuation, as if the white space had been sent: without it if it was written again.
 
     Args:

@@ -79,7 +79,7 @@ def kind_of_status(status: int) -> ProviderErrorKind:
 
 
 def kind_of_codes(codes: Iterable[str]) -> ProviderErrorKind:
-    """The kind of an error inside a stream: what the first of its codes and types says that is known, else `stream`.
+    """The kind of an error inside a stream, by the first of its codes and types that is known; `stream` if none is.
 
     An HTTP status may be the code. Source: vLLM, vllm#37011.
     """
@@ -178,7 +178,7 @@ def no_calls(
 ) -> ProviderError | None:
     """The failure of a response that says it calls tools but has no call; found in its last events.
 
-    One that has `words`, text or thinking, is the answer as far as it goes; then this must be reported.
+    If the response has `words`, that is text or thinking, it stays the answer, and the caller only logs this failure.
     """
     *rest, ending = events
     if not isinstance(ending, Finish) or ending.reason != "tool_calls" or any(not isinstance(e, Usage) for e in rest):
@@ -202,9 +202,9 @@ def _progress(came: PartialResponse, secrets: Sequence[str]) -> str:
 
 
 def _blot(error: BaseException, secrets: Sequence[str]) -> None:
-    """Leave of an exception what JSON can express, without secrets, and its message without control characters.
+    """Reduce an exception to what JSON can express, without secrets, and escape control characters in its message.
 
-    What else it refers to ends here, such as a request with its headers and URL, or a response that repeats them.
+    Its other attributes become None, such as a request with its headers and URL, or a response that repeats them.
     """
     shown = tuple(_readable(arg, secrets) for arg in error.args)
     if shown != error.args:

@@ -39,7 +39,7 @@ _FORMS: Final = 4  # a run asks one model, in text calling in two steps; another
 
 
 class _Beginning(NamedTuple):
-    """The beginning of a conversation, and what was made of it."""
+    """The beginning of a conversation, as it was rendered, and what else that depended on."""
 
     messages: Sequence[Message] = ()
     made: Sequence[Any] = ()
@@ -47,7 +47,7 @@ class _Beginning(NamedTuple):
     using: tuple[object, ...] = ()
 
 
-class Rendered:
+class RenderCache:
     """The rendered parts of one conversation. They live as long as the conversation does."""
 
     def __init__(self) -> None:
@@ -57,10 +57,10 @@ class Rendered:
         """Render a conversation: `make` is given the messages that it has not seen before.
 
         Args:
-            form: what is made.
+            form: the API, the provider and the step for which it is rendered.
             messages: the conversation now.
-            make: makes it.
-            using: what else it is made from, compared by identity.
+            make: renders messages.
+            using: what else the rendering depends on; if one of these is another object, all is rendered anew.
         """
         head = len(list(takewhile(_instructs, messages)))  # a new object in every run
         known = self._begun.pop(form, _Beginning())
@@ -81,7 +81,7 @@ class Rendered:
 
 
 def _same(known: Sequence[object], now: Sequence[object], *, whole: bool = False) -> bool:
-    """Return whether these begin with the same objects; with `whole`, also whether they end with them."""
+    """Return whether both begin with the same objects; with `whole`, whether they also have the same length."""
     return (not whole or len(known) == len(now)) and all(map(is_, known, now))
 
 
@@ -128,7 +128,7 @@ def _depends(part: object) -> bool:
 
 
 def asks(part: ProviderPart) -> str | None:
-    """The id of a call of Anthropic's own tools; None for any other block."""
+    """The id of a block that is a call of one of Anthropic's own tools; None for any other block."""
     asks = part.call_id is None and str(part.data.get("type")).endswith("_tool_use")
     return _id(part, "id") if asks and "tool_use_id" not in part.data else None
 

@@ -27,7 +27,7 @@ from agentkit.messages import (
 from agentkit.models import prefill, valid_history
 from agentkit.models.base import ModelRequest
 from agentkit.models.provider import RemoteModel, offered_schemas
-from agentkit.models.render_cache import Rendered, Taken
+from agentkit.models.render_cache import RenderCache, Taken
 from agentkit.models.responses_wire import ResponsesWire, events_of
 from agentkit.models.vendors import OPENAI
 from agentkit.models.wire import text_of
@@ -72,11 +72,11 @@ def _instructions(messages: Sequence[Message]) -> tuple[str | None, Sequence[Mes
 
 
 def responses_input(
-    messages: Sequence[Message], provider: str, rendered: Rendered | None = None, written: Set[str] = frozenset()
+    messages: Sequence[Message], provider: str, rendered: RenderCache | None = None, written: Set[str] = frozenset()
 ) -> list[dict[str, Any]]:
     """A conversation as input items."""
     make = partial(_items, provider=provider, written=written)
-    return (rendered or Rendered()).of(("responses", provider), messages, make, (written,))
+    return (rendered or RenderCache()).of(("responses", provider), messages, make, (written,))
 
 
 def _items(messages: Sequence[Message], taken: Taken, provider: str, written: Set[str]) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """One response of OpenAI's Responses API, as a state machine.
 
 The API sends an item several times: in its deltas, in the `done` of a part, in the `done` of the item, and in the
-response at the end. Servers omit some of these, and repeat or contradict others. The more complete one decides: the
-item's `done` before the part's, that before the response's, and all of them before deltas.
+response at the end. Servers omit some of these, and repeat or contradict others. The more complete one decides, in this
+order: the item's `done`, the part's `done`, the response at the end, the deltas.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class ResponsesWire:
         return self._items.item("call" if kind in CALLS else kind, at, text_of(whole.get("id")), call_id, stage)
 
     def _call_of(self, item: OutputItem) -> NativeCall:
-        """Return the item's call, which has no name before the item was added."""
+        """Return the item's call, which is started here if need be; its name comes when the item is added."""
         if item.call is None:
             item.call, _ = self._calls.begin("", "")
         return item.call
@@ -162,7 +162,7 @@ class ResponsesWire:
         return self._say(item, whole[len(said) :])
 
     def _think(self, item: OutputItem, text: str, kind: str) -> list[SourceEvent]:
-        """Thinking; a server sends a summary, all of it, or both, and the first of them counts."""
+        """Emit thinking. A server sends a summary, the whole reasoning, or both; the kind that came first counts."""
         item.thoughts = item.thoughts or (kind if text else "")
         said = item.say(text) if kind == item.thoughts else ""
         return [Thinking(said)] if said else []
@@ -249,7 +249,7 @@ def _handed_over(whole: Mapping[str, Any]) -> str:
 
 
 def _hands_over(whole: Mapping[str, Any]) -> bool:
-    """Return whether it has the call's arguments, even if there are none."""
+    """Return whether an item or a `done` has a field for the call's arguments, even if it is empty."""
     return "arguments" in whole or "input" in whole
 
 

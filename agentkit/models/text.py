@@ -36,7 +36,7 @@ from agentkit.messages import (
 )
 from agentkit.models import valid_history
 from agentkit.models.base import Closing, Model, ModelRequest, continues
-from agentkit.models.render_cache import Rendered, Taken
+from agentkit.models.render_cache import RenderCache, Taken
 from agentkit.models.servers import MARK_TOKENS, SERVERS, Constrained, CutOut
 from agentkit.toolspec import ToolSpec
 
@@ -164,7 +164,7 @@ async def _close(closable: object) -> None:
 
 
 def text_messages(
-    messages: Sequence[Message], format: Format, tools: Sequence[ToolSpec], rendered: Rendered | None = None
+    messages: Sequence[Message], format: Format, tools: Sequence[ToolSpec], rendered: RenderCache | None = None
 ) -> list[Message]:
     """A conversation without native calls: calls as text of the assistant, results as user messages.
 
@@ -174,7 +174,7 @@ def text_messages(
     result.
     """
     make = partial(_messages, format=format, tools=tools)
-    return valid_history.join_neighbours((rendered or Rendered()).of("text", messages, make, (format, *tools)))
+    return valid_history.join_neighbours((rendered or RenderCache()).of("text", messages, make, (format, *tools)))
 
 
 def _messages(messages: Sequence[Message], taken: Taken, format: Format, tools: Sequence[ToolSpec]) -> list[Message]:

@@ -11,9 +11,10 @@ from typing import Final, Literal
 from agentkit.processor.format_tokens import QUOTATION_MARKS, format_tokens
 
 CallPosition = Literal["firm", "loose", "quoted"]
-"""With its own markup; bare or fenced, so that it needs more evidence; as a quote."""
+"""`firm`: with its own markup. `loose`: bare or in a code fence; it counts only if nothing is said after it.
+`quoted`: shown, not made."""
 
-FILLER: Final = " \t\r\n;,"  # what may separate bare calls and says nothing
+FILLER: Final = " \t\r\n;,\ufeff"  # may separate bare calls, or come before the reply, and says nothing
 
 _NEAR: Final = 1_000  # characters before a call by which it is judged
 _START: Final = "\n\n"  # what stands for the beginning of the text
@@ -38,7 +39,7 @@ def position(before: str, head: str, name: str, *, said: bool) -> CallPosition:
     if head.startswith("`"):
         return "quoted" if said else "loose"
     if _is_bare(head, name):
-        begins = line.strip(" \t\r\ufeff") if "\0" not in line else line.strip(FILLER + "\0")
+        begins = line.strip(" \t\r") if "\0" not in line else line.strip(FILLER + "\0")
         return "quoted" if begins else "loose"
     return "firm"
 
@@ -67,7 +68,7 @@ class TextBefore:
 
     def pass_over(self, text: str) -> None:
         """Add text that belongs to the calls before it, and says nothing."""
-        self._before = (self._before + text)[-_NEAR:]
+        self._before = (self._before + text.replace("\ufeff", ""))[-_NEAR:]
 
     def end_section(self) -> None:
         """Close the section of the call before."""

@@ -1,4 +1,4 @@
-"""From finished calls to answers: admission, approval, the lock, the run, and exactly one answer per call.
+"""From calls that were read to their answers: admission, approval, the lock, the tool, one answer per call.
 
 The one way in which calls are run: by a turn, a rollout and an export. Knows no text, no format's syntax, no model.
 """
@@ -56,8 +56,8 @@ class CallRunner:
         scope: entered while a call's task is created; None enters nothing.
         gate: called when a call is about to start; None lets every call start.
         faults: logs what the tools' authors must fix.
-        attended: whether a person can approve a call; otherwise one that needs it is answered, and a function that
-            decides that has the time of a call.
+        attended: whether a person can approve calls. If not, a call that needs approval is refused, and a function that
+            decides whether one does has as much time as a call.
         added: returns the arguments that a tool gets besides the model's; None adds none.
     """
 
@@ -112,7 +112,7 @@ class CallRunner:
         return self._require(required)
 
     def _terminate(self, last: Admitted) -> None:
-        """Skip the calls after this one that have not started; a native one may have ended before it."""
+        """Skip the calls after this one that have not started: some native ones may have been read before it."""
         skipped = self._admission.terminate(last)
         for index, call in self._withdraw(after=last.index):
             self._inbox.put(self._skip(index, call, skipped))
@@ -141,8 +141,8 @@ class CallRunner:
     def next(self) -> Admitted | None:
         """Return the call that may start now; it keeps its lock until `start`. Calls that may never start are answered.
 
-        With `sequential`, a call whose approval is being decided holds up those after it; one that waits for a person
-        does not.
+        With `sequential`, a call holds up those after it while a function decides whether it needs approval, but not
+        while it waits for a person.
         """
         waiting = self.waiting
         while waiting.calls and not (waiting.sequential and (self._running or self.unreported)):
@@ -189,7 +189,7 @@ class CallRunner:
         self._inbox.put((ToolCompleted if succeeded else ToolFailed)(index, call, result, took))
 
     def _suspend(self, admitted: Admitted, suspended: SuspendedCall, *, quietly: bool) -> None:
-        """Leave a call that has started to a later run; `quietly` without asking a person: it was withdrawn."""
+        """Leave a call that has started to a later run; `quietly` if it was withdrawn: then nobody is asked."""
         required = self.approvals.suspend(admitted, suspended)
         if quietly or not self.approvals.attended:
             self.approvals.pending.pop(admitted.index)

@@ -1,8 +1,8 @@
 """Continuation after the token limit: the text so far, and whether a further response continues it.
 
 Pure. Knows text, events and parsers by their interface; knows no model. Only a model that continues its own text is
-asked to. What then completes the open call, before any call that it has itself, is its continuation; else the call was
-cut: one that has to be written again costs tokens, one that was joined wrongly does harm.
+asked to. A further response is a continuation if it completes the open call before any call of its own. Otherwise the
+open call counts as cut: to write it again costs tokens, but to join it wrongly does harm.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The reasons why a call is not run: the code of each, and its words for the model. Knows results only.
 
-Two refusals are not here, because they are read, not decided: a call that cannot be read (`formats`, `models`), and one
-that names no tool or has wrong arguments (`admission`).
+Not here are the refusals that come from reading a call (`formats`, `models`; calls after a damaged one are refused in
+`formats/sequence.py`), from checking its tool and arguments (`admission`), from withdrawing a call that had already
+started (`call_runner`, `tooltask`), and from copying a thread with such a call (`threads/fork.py`).
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ _ESCAPE: Final = re.compile(
 )
 _CONTROL: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 _STYLE: Final = re.compile(r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,4}[@-~]")  # a terminal's colours
-_UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u115f\u1160\u2065\u2800]")
+"""Controls and letters without a shape. Source: Default_Ignorable_Code_Point of Unicode 16; U+2800 is empty Braille."""
 _MARKS: Final = {**dict.fromkeys(("Cf", "Mn", "Me", "Cs"), ""), "Pi": '"', "Pf": '"', "Zl": "\n", "Zp": "\n"}
 """Categories of characters that are written as another one, or not at all."""
 _NOISE: Final = re.compile(r"[\s\"'`\\*_]+")

@@ -44,7 +44,7 @@ the text before, if something other than text came in between."""
 
 
 class _Wrapping(NamedTuple):
-    """Text that the parser read as markup: it is, if it is next to a call that counts."""
+    """Text that the parser read as markup. It stays markup only after a call that counts; otherwise it is text."""
 
     text: str
 
@@ -56,7 +56,7 @@ class _Thought(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A call that counts if the response brings no native one, and nothing is said after it if it is `loose`."""
+    """A call that counts if the response brings no native one; a `loose` one only if also nothing is said after it."""
 
     lead: str
     end: CallEnd
@@ -78,7 +78,7 @@ class Recovery:
     until the response ends, or a native call makes it text.
 
     A call counts if it can be read without damage, names an offered tool, has all required arguments, and is not
-    quoted: not in thinking, code or quotation marks (`position`), and its tool not named by what others have said.
+    quoted: it is not in thinking, code or quotation marks (`position`), and nothing the model has read names its tool.
     A call without its own markup (bare JSON, `name(…)`) must begin a line, and one in a code fence must begin the
     reply; only calls may follow either. A tag that the tool's author did not declare must contain an argument.
 
@@ -104,8 +104,8 @@ class Recovery:
         self._tools = {tool.name: tool for tool in tools}
         self._output = output
         self._parser: Parser | None = None
-        self._after: Parser | None = None  # read the text before
-        self._said: Pieces | None = None  # the whole text, once there was any
+        self._after: Parser | None = None  # the closed parser that read the text before
+        self._said: Pieces | None = None  # None before the first event; the whole text if `output` has to judge it
         self._before = TextBefore()
         self._lead = ""  # markup that seems to lead to a call
         self._out: list[SourceEvent] = []
@@ -274,7 +274,7 @@ class Recovery:
         thought, said = _end_of_thought(waits), _last_said(waits)
         self.quotes |= any(isinstance(one, _Found) and one.loose for one in waits[: max(said, 0)])
         out: list[SourceEvent] = _as_text(waits[:thought])
-        gap: int | None = None  # where in `out` what follows a call begins, while it says nothing
+        gap: int | None = None  # where in `out` the text after the last call begins; None once it says something
         counted = False  # whether the last call counts: what wraps another one is text
         for at, one in enumerate(waits[thought:], thought):
             if isinstance(one, _Found) and not (one.loose and at < said):

@@ -90,7 +90,7 @@ class Draft:
             self._run.add(text)
 
     def add(self, part: AssistantPart) -> None:
-        """Add a complete part, after which text may continue as if the part were not there."""
+        """Add a complete part before the text that is being written, which may continue."""
         self._parts.append(part)
 
     def add_block(self, event: ProviderBlock) -> None:
@@ -173,7 +173,7 @@ class ResponseRecord:
     usage = NO_USAGE
     finish = _UNKNOWN
     odd: Mapping[type, Any] = MappingProxyType({})
-    """The last `InventedResult`, `UnreadCall` and `CallQuoted`. At the first, text that is read for calls is over."""
+    """The last `InventedResult`, `UnreadCall` and `CallQuoted`. The first ends text that is read for calls."""
     _ended = 0
     _spent: Usage | None = None  # by the responses that this one continues
 

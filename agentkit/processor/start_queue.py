@@ -31,7 +31,7 @@ class StartQueue:
         self._wake = wake
 
     def ready(self, undecided: Container[int]) -> Admitted | None:
-        """Return the call that may start now; the approval of the `undecided` ones is being decided."""
+        """Return the first call that no other one, or its `undecided` approval, holds up; `kept_back` may still."""
         for admitted in self.calls:
             if admitted.index not in undecided and (not admitted.tool.policy.exclusive or self._locked(admitted)):
                 return admitted
@@ -40,7 +40,7 @@ class StartQueue:
         return None
 
     def _locked(self, admitted: Admitted) -> bool:
-        """Return whether a call of an exclusive tool holds its lock, or never will."""
+        """Acquire the lock of an exclusive tool's call. False if it must wait for it; True also if it never gets it."""
         if admitted.lock is None:
             tool = admitted.tool
             key = tool.method if tool.instance is None else tool.instance

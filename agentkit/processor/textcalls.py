@@ -68,11 +68,11 @@ class TextCalls:
         self.native = new_parser is None
         self._new_parser = new_parser
         self._written = written
-        in_text = new_parser is not None  # a native model's calls are certain at the end
+        in_text = new_parser is not None  # in a native model's text, calls count only from `close` on
         self._calls = OpenCalls(textual=in_text, restores=in_text, refusal=_refusal(already_run, quoted))
         self._reply = None if output is None else MaybeOutput(output)
         self._parser: Parser | None = None
-        self._after: Parser | None = None  # read the text before, in the same response
+        self._after: Parser | None = None  # the closed parser that read the text before, in the same response
         self._first = False  # whether the parser reads the very beginning
         self._further: list[str] | None = None  # the text of a further response, while that is not complete
 

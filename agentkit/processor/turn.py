@@ -68,7 +68,7 @@ class Turn(EventStream[Event]):
     and the results are kept.
     """
 
-    _reports_tool = False  # whether a tool's event is yielded that has come by the inbox
+    _reports_tool = False  # whether the item that is handled is a tool's event
     _finish: Finish | None = None  # once it is cancelled, or over
 
     def __init__(
@@ -128,7 +128,7 @@ class Turn(EventStream[Event]):
 
     @property
     def pending(self) -> tuple[ToolCall, ...]:
-        """The calls that wait for a person's approval, in call order; for one that waits inside, those calls."""
+        """The calls that wait for a person's approval, in call order; for one that waits inside, those inside it."""
         return self._runner.approvals.waiting()
 
     @property
@@ -145,7 +145,7 @@ class Turn(EventStream[Event]):
 
     @property
     def odd(self) -> Mapping[type, Any]:
-        """The last `InventedResult` and `UnreadCall`, by kind: then the text is not an answer."""
+        """The last `InventedResult`, `UnreadCall` and `CallQuoted`; after the first two, the text does not answer."""
         return self._reader.record.odd
 
     @property

@@ -83,7 +83,7 @@ class UntrustedInput:
         messages: returns the conversation so far; called when there is something to compare.
 
     Attributes:
-        copied: the calls that stand in it as they are written in the reply: they are quotes, and meant as nothing else.
+        copied: the calls of replies, as written, that the conversation already contains literally: certainly quotes.
     """
 
     def __init__(self, messages: Callable[[], Iterable[Message]]) -> None:
@@ -180,7 +180,7 @@ def _forms(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def _sequences(passages: Sequence[_Passage]) -> Iterator[Sequence[_Passage]]:
-    """Return the texts that are searched as one: those of others, the results, those of each tool, the replies."""
+    """Return the texts that are searched as one: all but replies, results in order, results by tool, replies."""
     replies = [passage for passage in passages if passage.speaker == "model"]
     others = [passage for passage in passages if passage.speaker != "model"]
     results = [passage for passage in others if passage.speaker == "tool"]

@@ -63,7 +63,9 @@ class TurnCalls:
     ) -> None:
         self.answers: dict[int, CallAnswer] = {}
         self._tools, self._limits, self._deadline = tools, limits, deadline
-        self._runner = CallRunner(tools, config, tools.context, faults=faults, attended=False, added=tools.hidden)
+        self._runner = CallRunner(
+            tools, config, tools.context, faults=faults, attended=False, added=tools.hidden_arguments
+        )
         self._generated = perf_counter()
 
     @property
@@ -92,7 +94,7 @@ class TurnCalls:
             self.answers[event.index] = CallAnswer(event.call, result, parts, perf_counter() - self._generated)
 
     def _timers(self, loop: asyncio.AbstractEventLoop) -> list[asyncio.TimerHandle]:
-        """Stop all that runs when the turn's or the trajectory's time is up."""
+        """Set timers that stop all that runs when the turn's or the trajectory's time is up; return them."""
         timers, expire = [], self._runner.expire
         turn, trajectory = self._limits.turn_timeout, self._limits.trajectory_timeout
         if turn is not None:

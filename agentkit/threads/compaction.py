@@ -30,7 +30,7 @@ from agentkit.checks.spelling import takes
 from agentkit.messages import AssistantMessage, UserMessage
 from agentkit.models.base import Model
 from agentkit.models.tokens import message_tokens
-from agentkit.threads.conversation import Said, answer_of, key_of, said_in
+from agentkit.threads.conversation import LocatedMessage, answer_of, key_of, located_messages
 from agentkit.threads.excerpts import shorten_answer
 from agentkit.threads.store import Log
 
@@ -140,7 +140,7 @@ class CompactionPlan(NamedTuple):
     answers: Mapping[str, str]
     start: int | None = None
     user: int | None = None
-    dropped: tuple[Said, ...] = ()
+    dropped: tuple[LocatedMessage, ...] = ()
 
 
 class _Step(NamedTuple):
@@ -168,7 +168,7 @@ def plan(
     """
     if tokens < policy.threshold_tokens:
         return None
-    conversation = said_in(log, sending=True)
+    conversation = located_messages(log, sending=True)
     plans: list[CompactionPlan] = []
     for step in _steps(policy, summary):
         one = _planned(conversation, policy, tokens, step, summary, readable)
@@ -203,7 +203,7 @@ def _steps(policy: Compaction, summary: bool) -> Sequence[_Step]:
 
 
 def _planned(
-    conversation: Sequence[Said], policy: Compaction, tokens: int, step: _Step, summary: bool, readable: bool
+    conversation: Sequence[LocatedMessage], policy: Compaction, tokens: int, step: _Step, summary: bool, readable: bool
 ) -> CompactionPlan:
     """The plan of one step: as few turns as possible are removed, then as few outputs as possible are shortened."""
     user = next((i for i in reversed(range(len(conversation))) if _is_users(conversation[i])), None)
@@ -232,7 +232,7 @@ def _planned(
     return CompactionPlan(tokens, answers, _seq(conversation[at]), stays, tuple(conversation[:at]))
 
 
-def _gains(conversation: Sequence[Said], step: _Step, readable: bool) -> list[tuple[int, int, str, str]]:
+def _gains(conversation: Sequence[LocatedMessage], step: _Step, readable: bool) -> list[tuple[int, int, str, str]]:
     """The outputs that can be shortened, oldest first: index of the message, gain, position, short text."""
     outputs = [(at, call, answer) for at, said in enumerate(conversation) for call, answer in said.answers]
     gains: list[tuple[int, int, str, str]] = []
@@ -244,7 +244,7 @@ def _gains(conversation: Sequence[Said], step: _Step, readable: bool) -> list[tu
     return gains
 
 
-def _boundaries(conversation: Sequence[Said], turns: int) -> list[int]:
+def _boundaries(conversation: Sequence[LocatedMessage], turns: int) -> list[int]:
     """Where the conversation may start so that at least this many responses stay, the earliest first.
 
     The user's messages that a response answers stay with it. A last response without a reply also stays, as does
@@ -263,7 +263,7 @@ def _boundaries(conversation: Sequence[Said], turns: int) -> list[int]:
     return found
 
 
-def _seq(said: Said) -> int:
+def _seq(said: LocatedMessage) -> int:
     assert said.entry is not None
     return said.entry.seq
 
@@ -271,11 +271,11 @@ def _seq(said: Said) -> int:
 _NOTE: Final = 60  # tokens of the note that replaces dropped turns
 
 
-def _is_users(said: Said) -> bool:
+def _is_users(said: LocatedMessage) -> bool:
     return said.entry is not None and isinstance(said.message, UserMessage)
 
 
-def _tokens(said: Said) -> int:
+def _tokens(said: LocatedMessage) -> int:
     return message_tokens(said.message) + sum(message_tokens(answer) for _, answer in said.answers)
 
 

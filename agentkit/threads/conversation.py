@@ -28,7 +28,7 @@ _OPEN: Mapping[CallStatus, str] = {
 }
 
 
-class Said(NamedTuple):
+class LocatedMessage(NamedTuple):
     """One message of the conversation, and where it comes from.
 
     Attributes:
@@ -49,15 +49,15 @@ def messages_of(log: Log, *, sending: bool = False) -> list[Message]:
         log: the whole thread.
         sending: whether a model is about to be asked, so that an interrupted response at the end is also omitted.
     """
-    return flat(said_in(log, sending=sending))
+    return flat(located_messages(log, sending=sending))
 
 
-def flat(conversation: Iterable[Said]) -> list[Message]:
+def flat(conversation: Iterable[LocatedMessage]) -> list[Message]:
     """The messages, every response followed by the answers to its calls."""
     return [m for said in conversation for m in (said.message, *(answer for _, answer in said.answers))]
 
 
-def said_in(log: Log, *, sending: bool = False) -> list[Said]:
+def located_messages(log: Log, *, sending: bool = False) -> list[LocatedMessage]:
     """`messages_of`, with the positions in the store."""
     past = _compacted(log)
     calls: dict[int, dict[str, list[Call]]] = defaultdict(lambda: defaultdict(list))
@@ -66,16 +66,16 @@ def said_in(log: Log, *, sending: bool = False) -> list[Said]:
     entries = in_order(log)
     start = next((i for i, e in enumerate(entries) if e.seq == past.start), 0)
     entries = [e for i, e in enumerate(entries) if i >= start or e.seq == past.user]
-    said: list[Said] = [Said(UserMessage(MaterialPart(past.summary)))] if past.summary else []
+    said: list[LocatedMessage] = [LocatedMessage(UserMessage(MaterialPart(past.summary)))] if past.summary else []
     for entry, following in zip_longest(entries, entries[1:]):
         message = from_json(entry.body["message"])
         if not isinstance(message, AssistantMessage):
-            said.append(Said(message, entry))
+            said.append(LocatedMessage(message, entry))
             continue
         replaced = sending if following is None else following.body["message"]["role"] == "assistant"
         if replaced and not message.calls and is_broken_off(entry):
             continue
-        said.append(Said(message, entry, tuple(_answers(message, calls[entry.seq], past.answers))))
+        said.append(LocatedMessage(message, entry, tuple(_answers(message, calls[entry.seq], past.answers))))
     return said
 
 

@@ -25,7 +25,7 @@ T = TypeVar("T")
 _C = TypeVar("_C", bound=Change)
 
 LONG: Final = 200
-"""The number of entries from which on reading takes some milliseconds, in which the event loop should not stand."""
+"""From this number of entries on, reading takes some milliseconds, and is done outside the event loop."""
 
 
 async def read_log(store: Store, thread_id: str, *, after: int = -1) -> Log:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
-from agentkit.models.render_cache import Rendered
+from agentkit.models.render_cache import RenderCache
 from agentkit.models.tokens import json_tokens, message_tokens, messages_tokens, text_tokens
 from agentkit.threads.conversation import messages_of, put_in
 from agentkit.threads.sizes import thread_tokens
@@ -29,7 +29,7 @@ class ModelView:
         """The conversation as the model reads it."""
         self.taken: set[str] = set()
         """The ids of all calls of the thread, the compacted ones included."""
-        self.rendered = Rendered()
+        self.rendered = RenderCache()
         """The cache of these messages as rendered for requests."""
         self.tokens = 0
         """The size, as far as it is known."""

@@ -34,7 +34,7 @@ _NEWEST: Final = -1  # a placeholder for the `seq` of an entry until it is writt
 
 
 class _Attempt(NamedTuple):
-    """One of a call: its idempotency key, which attempt it is, whether it has started, and the call as it is stored."""
+    """An attempt at a call: its idempotency key, its number, whether it has started, and the call as it is stored."""
 
     key: str
     number: int
@@ -51,7 +51,7 @@ class OpenResponse:
         self._written: dict[str, int] = {}  # the ordinals of its calls that are in the store
         self._open: dict[str, tuple[int, int]] = {}  # calls in the store without an answer; _NEWEST for a new entry
         self._held: dict[str, ToolMessage] = {}  # answers of calls not written yet
-        self._waits: dict[str, tuple[int, int]] = {}  # calls that wait for a person; if inside them, they are not open
+        self._waits: dict[str, tuple[int, int]] = {}  # calls that wait for a person; not in `_open` if they wait inside
         self.given: dict[str, ToolMessage] = {}
         """The answers that someone else has written in the meantime, by the ids of their calls."""
         self.stays: set[str] = set()
@@ -108,7 +108,7 @@ class OpenResponse:
         return mark_idempotent(stored.body, idempotent)
 
     def begin_inside(self, id: str) -> None:
-        """The sub-agent of a call begins; if it continues, it has open calls until it says something else."""
+        """The sub-agent of a call begins; if it continues a run, it has open calls until `mark` says otherwise."""
         if id in self._reopened and self._reopened[id].note.get("inside"):
             self.inside.add(id)
 

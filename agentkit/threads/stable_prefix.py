@@ -1,8 +1,10 @@
 """The part of a thread that can no longer change, read once; and how much of a log belongs to it. Pure.
 
 Messages and answers are final. A partial response and a call without an answer can still change, and a call that a
-person denied must be found until a run has reported it. The prefix ends before the first of these, with a response that
-the rest does not move or omit: the conversation is then that of the prefix followed by that of the rest. A compaction
+person denied must be found until a run has reported it. The prefix ends before the first of these, and its last entry
+is a response that no later entry moves or omits.
+
+The conversation is then that of the prefix followed by that of the rest. A compaction
 in the rest changes how the prefix is read; the thread is then read as a whole.
 """
 
@@ -13,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from agentkit.messages import Message
-from agentkit.models.render_cache import Rendered
+from agentkit.models.render_cache import RenderCache
 from agentkit.threads.conversation import ids_of, is_broken_off, messages_of, place_of, put_in, role_of, untold
 from agentkit.threads.sizes import NOTHING, ThreadSize, size_of
 from agentkit.threads.store import Entry, Log
@@ -31,7 +33,7 @@ class StablePrefix:
 
     Args:
         messages: the conversation, after the compactions in it.
-        whole: the conversation without its compactions, and their messages; None without compactions.
+        whole: the conversation as if it were not compacted, and the compactions' messages; None without compactions.
         ids: the ids of all calls, the compacted ones included.
         last: its last entry; None if it has no entries.
         size: the tokens of the conversation.
@@ -45,7 +47,7 @@ class StablePrefix:
     last: Entry | None = None
     size: ThreadSize = NOTHING
     weight: int = 0
-    rendered: Rendered = field(default_factory=Rendered)
+    rendered: RenderCache = field(default_factory=RenderCache)
 
     @property
     def end(self) -> int:

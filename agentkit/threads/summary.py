@@ -19,7 +19,7 @@ from agentkit.messages import AssistantMessage, ImagePart, MaterialPart, SystemM
 from agentkit.models.base import Model, ModelRequest
 from agentkit.models.tokens import text_tokens
 from agentkit.threads.compaction import Compaction, CompactionPlan, entry_body, plan
-from agentkit.threads.conversation import Said, answer_of, key_of
+from agentkit.threads.conversation import LocatedMessage, answer_of, key_of
 from agentkit.threads.excerpts import excerpt
 from agentkit.threads.store import Log
 from agentkit.tool.registry import ToolRegistry
@@ -176,7 +176,7 @@ def _noted(chosen: CompactionPlan, policy: Compaction) -> str | None:
 # ---------------------------------------------------------------- what the summary's model reads
 
 
-def _transcript(dropped: Sequence[Said], policy: Compaction) -> Iterator[str]:
+def _transcript(dropped: Sequence[LocatedMessage], policy: Compaction) -> Iterator[str]:
     """Yield the dropped messages as text; tool outputs shortened, each text at most an eighth of the window."""
     for said in dropped:
         if said.entry is None:

@@ -16,11 +16,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from agentkit.agent.cancellation import shield
-from agentkit.agent.journal import STAYS_WAITING, Ask, LeftOpen, Response, StaysWaiting, Unsettled
+from agentkit.agent.journal import STAYS_WAITING, Ask, LeftOpen, Response, StaysWaiting, UnansweredCalls
 from agentkit.errors import ConfigError, StoreConflict, ThreadExists
 from agentkit.events import ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
-from agentkit.models.render_cache import Rendered
+from agentkit.models.render_cache import RenderCache
 from agentkit.processor import ask_outcome
 from agentkit.threads.children import call_key, child_id, refuse_inside
 from agentkit.threads.compaction import Compaction
@@ -113,7 +113,7 @@ class ThreadJournal:
         return self._view.taken
 
     @property
-    def render_cache(self) -> Rendered:
+    def render_cache(self) -> RenderCache:
         """The cache of the conversation as it was rendered for requests."""
         return self._view.rendered
 
@@ -130,7 +130,7 @@ class ThreadJournal:
         """Put the instructions before the conversation, in this run."""
         self._view.instruct(system)
 
-    async def open(self, registry: ToolRegistry, ask: Ask) -> Unsettled:
+    async def open(self, registry: ToolRegistry, ask: Ask) -> UnansweredCalls:
         """Acquire the thread's lease, and settle what an interrupted run left open.
 
         Args:
@@ -165,7 +165,7 @@ class ThreadJournal:
             call_from_json(c.body) for c in content.rest.calls if c.status == "waiting" and not waits_inside(c)
         )
         ended += [(call_from_json(call.body), answer) for call, answer in answers]
-        return Unsettled(tuple(said for said, _ in reopened), approved, finish, waiting, tuple(ended))
+        return UnansweredCalls(tuple(said for said, _ in reopened), approved, finish, waiting, tuple(ended))
 
     async def _settle(
         self, content: ThreadContent, registry: ToolRegistry

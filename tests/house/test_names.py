@@ -38,7 +38,12 @@ IRREGULAR: Final = {
 NOUNS_AND_VERBS: Final = {"embed", "exceed", "feed", "need", "seed", "speed"}
 """Words with "ed" at the end that are not participles."""
 
-ALLOWED: Final[dict[str, str]] = {}
+ALLOWED: Final = {
+    "Approved": "a decision, as in `result.decide(call, Approved())`",
+    "Denied": "a decision",
+    "Braced": "a part of a format's declaration: `Format(…, Braced(…))`",
+    "Hidden": "a marker in `Annotated[…]`, as `Required` of typing",
+}
 """Participles that remain as names, each with its reason."""
 
 

@@ -53,7 +53,7 @@ from agentkit.interop.langchain import to_langchain
 def use(): return to_langchain(Counter(1))[0].invoke({"n": 2})
 """,
     "releases": """
-from agentkit.interop.owned import RELEASES
+from agentkit.interop.owned_instance import RELEASES
 async def three(): return 3
 def use(): return RELEASES.run(three(), 5)
 """,

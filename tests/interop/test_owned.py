@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from agentkit import ToolResult, openapi_schema
-from agentkit.interop.owned import Owned, Trajectories
+from agentkit.interop.owned_instance import OwnedInstance, Trajectories
 from agentkit.rollout import as_rollout_tool
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -32,7 +32,7 @@ class Judge:
 
 def test_a_reward_that_is_no_number_costs_no_answer_and_counts_for_nothing() -> None:
     async def main() -> None:
-        owned = Owned(as_rollout_tool(Judge), {})
+        owned = OwnedInstance(as_rollout_tool(Judge), {})
         answer = await owned.call("judge", {})
         assert (answer.text, answer.result.reward) == ("fine", None)
         assert answer.result.metadata["refused_reward"] == "a reward is a finite number, found str 'much'"
@@ -65,7 +65,7 @@ def test_a_trajectory_without_calls_is_scored_as_any_other() -> None:
         trajectories, state = Trajectories(as_rollout_tool(Closing, {"final": 2})), type("State", (), {})()
         assert await trajectories.over(state, dict) == (2.0, "")
         assert (Closing.steps, len(trajectories)) == (["create", "calc_reward", "release"], 0)
-        owned = Owned(as_rollout_tool(Closing), {})
+        owned = OwnedInstance(as_rollout_tool(Closing), {})
         await owned.release()
         assert (await owned.total(), len(Closing.steps)) == (0.0, 3)
 
@@ -75,7 +75,7 @@ def test_a_trajectory_without_calls_is_scored_as_any_other() -> None:
 
 def test_what_is_scored_says_nothing() -> None:
     async def main() -> None:
-        owned = Owned(as_rollout_tool(Paid, {"final": 2}), {})
+        owned = OwnedInstance(as_rollout_tool(Paid, {"final": 2}), {})
         await owned.call("pay", {})
         assert (await owned.total(), owned.unscored) == (2.5, "")
 
@@ -117,7 +117,7 @@ def test_an_instance_that_was_not_created_is_not_scored() -> None:
     """As in our own rollouts: its trajectory broke, which says nothing about the answer."""
 
     async def main() -> None:
-        owned = Owned(as_rollout_tool(Closed), {})
+        owned = OwnedInstance(as_rollout_tool(Closed), {})
         both = await asyncio.gather(*(owned.call("pay", {}) for _ in range(2)), return_exceptions=True)
         assert [repr(e) for e in both] == ["OSError('no page')"] * 2
         with pytest.raises(RuntimeError, match="create of 'judge' failed: OSError: no page"):
@@ -180,7 +180,7 @@ def test_the_steps_of_calls_at_once_add_up_to_the_final_reward(waits: tuple[int,
     Counter.waits = [0, *waits]
 
     async def main() -> None:
-        owned = Owned(as_rollout_tool(Counter), {})
+        owned = OwnedInstance(as_rollout_tool(Counter), {})
         steps = await asyncio.gather(*(owned.step("add", {"n": n}, fold=True) for n in (1, 2, 3)))
         assert sum(reward for _, reward in steps) == 3 * 0.5 + 6 == await owned.total()
 
@@ -210,7 +210,7 @@ class Exam:
 
 def test_a_final_reward_that_fails_before_the_end_costs_no_answer_and_no_reward(caplog: Any) -> None:
     async def main() -> None:
-        owned = Owned(as_rollout_tool(Exam), {})
+        owned = OwnedInstance(as_rollout_tool(Exam), {})
         looked, first = await owned.step("look", {}, fold=True)
         assert (looked.text, first) == ("seen", 0.25)
         assert looked.result.metadata["unscored"] == "AttributeError: 'Exam' object has no attribute 'x'"
@@ -225,7 +225,7 @@ def test_a_final_reward_that_fails_before_the_end_costs_no_answer_and_no_reward(
 @pytest.mark.parametrize("final", [float("nan"), "all", [1]])
 def test_nor_does_one_that_is_no_number(final: Any) -> None:
     async def main() -> None:
-        owned = Owned(as_rollout_tool(Exam, {"final": final}), {})
+        owned = OwnedInstance(as_rollout_tool(Exam, {"final": final}), {})
         answer, reward = await owned.step("submit", {"x": 3}, fold=True)
         assert (answer.text, reward, answer.result.metadata["tries"]) == ("got", 0.5, 1)
         assert answer.result.metadata["unscored"].startswith("ValueError: a reward is a finite number, found ")
@@ -235,7 +235,7 @@ def test_nor_does_one_that_is_no_number(final: Any) -> None:
 
 def test_without_folding_it_is_not_asked() -> None:
     async def main() -> None:
-        owned = Owned(as_rollout_tool(Exam), {})
+        owned = OwnedInstance(as_rollout_tool(Exam), {})
         answer, reward = await owned.step("look", {}, fold=False)
         assert (answer.text, reward, dict(answer.result.metadata)) == ("seen", 0.25, {})
 
@@ -244,7 +244,7 @@ def test_without_folding_it_is_not_asked() -> None:
 
 def test_a_call_after_the_end_is_an_answer_that_says_so() -> None:
     async def main() -> None:
-        owned = Owned(as_rollout_tool(Counter), {})
+        owned = OwnedInstance(as_rollout_tool(Counter), {})
         await owned.call("add", {"n": 1})
         await owned.release()
         answer = await owned.call("add", {"n": 1})

@@ -208,6 +208,15 @@ def test_broken_json_costs_its_own_call_only() -> None:
     assert [(e.code, e.position) for e in events if isinstance(e, CallError)] == [("invalid_json", 9)]
 
 
+def test_a_call_that_is_sent_twice_runs_once() -> None:
+    block = [start(0, type="tool_use", id="t", name="note", input={}), json_delta(0, '{"text": "a"}'), stop(0)]
+    first, again = [e for e in read(*block, *block, *end("tool_use")) if isinstance(e, CallEnd | CallError)]
+    assert isinstance(first, CallEnd)
+    assert first.call.arguments == {"text": "a"}
+    assert isinstance(again, CallError)
+    assert (again.code, again.message.partition(":")[0]) == ("ambiguous_call", "not run again")
+
+
 def test_error_event() -> None:
     with pytest.raises(ErrorInStream, match="Overloaded") as caught:
         MessagesWire("anthropic").feed(

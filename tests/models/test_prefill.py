@@ -140,7 +140,7 @@ def test_white_space_at_the_end_is_not_sent_and_not_lost(at: int, again: bool) -
 @pytest.mark.parametrize("size", [1, 3, None])
 def test_white_space_that_comes_in_pieces(size: int | None) -> None:
     for text, new in (("\n  x", "x"), ("x", "x"), ("\n", ""), ("\n    x", "  x"), ("  x", "  x")):
-        untrimmed = prefill.Untrimmed("\n  ")
+        untrimmed = prefill.UntrimmedContinuation("\n  ")
         pieces = [text[i : i + size] for i in range(0, len(text), size)] if size else [text]
         assert "".join(map(untrimmed.feed, pieces)) == new
 

@@ -24,7 +24,7 @@ from agentkit.messages import (
 )
 from agentkit.models.anthropic import anthropic_messages
 from agentkit.models.openai import chat_messages
-from agentkit.models.render_cache import Make, Rendered
+from agentkit.models.render_cache import Make, RenderCache
 from agentkit.models.responses import responses_input
 from agentkit.models.text import text_messages
 
@@ -33,7 +33,7 @@ TEXT = (TextPart("3"),)
 IMAGE = (ImagePart(b"\x89PNG\r\n\x1a\n"),)
 
 
-def as_text(messages: Sequence[Message], _: str, rendered: Rendered) -> list[Message]:
+def as_text(messages: Sequence[Message], _: str, rendered: RenderCache) -> list[Message]:
     return text_messages(messages, HERMES, (), rendered)
 
 
@@ -45,7 +45,7 @@ FORMS: list[tuple[Callable[..., list[Any]], str]] = [
 ]
 
 
-class AtOnce(Rendered):
+class AtOnce(RenderCache):
     """Makes everything of the whole conversation."""
 
     def of(self, form: object, messages: Sequence[Message], make: Make[Any], using: Sequence[object] = ()) -> list[Any]:
@@ -72,7 +72,7 @@ STEPS = st.lists(MESSAGES | exchange() | exchange() | USERS.map(lambda m: [m]) |
 def test_a_conversation_that_grows_is_sent_as_if_it_were_new(
     make: Callable[..., list[Any]], provider: str, steps: list[list[Message]], system: bool
 ) -> None:
-    rendered = Rendered()
+    rendered = RenderCache()
     messages: list[Message] = []
     for step in steps:
         messages += step
@@ -93,7 +93,7 @@ def turn(n: int) -> list[Message]:
 
 
 def test_a_turn_makes_what_is_new_however_long_the_conversation_is() -> None:
-    rendered, made = Rendered(), list[int]()
+    rendered, made = RenderCache(), list[int]()
     messages: list[Message] = [user("Go on")]
     most = []
     for n in range(300):
@@ -108,7 +108,7 @@ def test_a_turn_makes_what_is_new_however_long_the_conversation_is() -> None:
 
 
 def test_a_conversation_that_was_shortened_is_made_again() -> None:
-    rendered, made = Rendered(), list[int]()
+    rendered, made = RenderCache(), list[int]()
     messages = [user("Go on"), *turn(0), *turn(1), *turn(2)]
     rendered.of("form", messages, counted(made))
     shorter = [user("Before: …"), *messages[3:]]
@@ -116,7 +116,7 @@ def test_a_conversation_that_was_shortened_is_made_again() -> None:
 
 
 def test_other_tools_or_formats_make_it_again() -> None:
-    rendered = Rendered()
+    rendered = RenderCache()
     messages = [user("Go on"), *turn(0), *turn(1)]
     for name in ("hermes", "xml", "hermes"):
         format = formats.get(name)
@@ -127,7 +127,7 @@ def test_a_server_tools_call_waits_for_its_output_in_a_later_message() -> None:
     asked = ProviderPart("responses", {"type": "mcp_call", "call_id": "m"})
     output = ProviderPart("responses", {"type": "mcp_call_output", "call_id": "m"})
     messages = [user("Go on"), AssistantMessage((TextPart("Well:"), asked)), user("And?"), AssistantMessage("Yes.")]
-    rendered = Rendered()
+    rendered = RenderCache()
     assert "mcp_call" not in str(responses_input(messages, "responses", rendered))
     messages += [user("So?"), AssistantMessage((output, TextPart("So.")))]
     assert "mcp_call" in str(responses_input(messages, "responses", rendered))

@@ -20,7 +20,7 @@ from agentkit.messages import (
     user,
 )
 from agentkit.models.anthropic import anthropic_messages
-from agentkit.models.render_cache import Rendered, Taken
+from agentkit.models.render_cache import RenderCache, Taken
 
 KINDS = {"code_execution": "server_tool_use", "web_search": "server_tool_use", "mcp": "mcp_tool_use"}
 
@@ -125,7 +125,7 @@ def _same(data: Any, block: dict[str, Any], fields: tuple[str, ...]) -> bool:
 
 @given(conversations())
 def test_a_conversation_that_grows_is_sent_as_if_it_were_new(messages: list[Message]) -> None:
-    rendered = Rendered()
+    rendered = RenderCache()
     for end in range(len(messages) + 1):
         assert anthropic_messages(messages[:end], "anthropic", rendered) == anthropic_messages(
             messages[:end], "anthropic"
@@ -180,7 +180,7 @@ def test_a_call_that_is_never_answered_keeps_nothing_from_being_made_once() -> N
         made.append(len(messages))
         return []
 
-    rendered = Rendered()
+    rendered = RenderCache()
     messages: list[Message] = [user("Go"), AssistantMessage((TextPart("So."), asked("web_search", "s"))), user("And?")]
     for turn in range(20):
         messages += [AssistantMessage(tuple(called(f"c{turn}"))), result(f"c{turn}")]

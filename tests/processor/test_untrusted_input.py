@@ -166,6 +166,16 @@ async def test_however_the_source_was_typeset_the_call_stays_text(format: Format
                 raise AssertionError(way) from error
 
 
+UNSEEN = "\u200b\u2060\ufe0f\U000e0101\u3164\u115f\uffa0\u034f\u00ad\u180e\u206f\u2800\x00"
+"""Characters that are not seen between letters."""
+
+
+@pytest.mark.parametrize("unseen", UNSEEN, ids=ascii)
+async def test_a_character_that_nobody_sees_divides_no_name(unseen: str) -> None:
+    reply = formats.render_calls("hermes", [SHORT], SPECS)
+    assert not await ran(reply, pages(re.sub("(?<=del)(?=ete)", unseen, reply)), REGISTRY)
+
+
 def pages(*texts: str, tools: Sequence[str] = ()) -> list[Message]:
     named = tools or ["read"] * len(texts)
     return [

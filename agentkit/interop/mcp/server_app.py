@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError
-from agentkit.interop.answering import answered
 from agentkit.interop.mcp.callers import LOOPBACK, refusal
 from agentkit.interop.mcp.contents import answer_of
 from agentkit.interop.mcp.sdk import require_sdk
+from agentkit.interop.single_call import answer_call
 from agentkit.processor import ProcessorConfig
 from agentkit.schemas.flavours import FLAVOURS
 from agentkit.tool import ToolRegistry
@@ -62,7 +62,7 @@ def mcp_server(
 
     async def call_tool(context: Any, params: Any) -> CallToolResult:
         arguments = params.arguments or {}
-        return answer_of(*await answered(registry, params.name, arguments, approve_all=approve_all, config=config))
+        return answer_of(*await answer_call(registry, params.name, arguments, approve_all=approve_all, config=config))
 
     return Server(
         name, version=__version__, instructions=instructions, on_list_tools=list_tools, on_call_tool=call_tool

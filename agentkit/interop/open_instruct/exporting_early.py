@@ -5,8 +5,8 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Any
 
-from agentkit.interop.answering import answered
 from agentkit.interop.peers import OPEN_INSTRUCT, refuse_reserved, require
+from agentkit.interop.single_call import answer_call
 from agentkit.processor import ProcessorConfig
 from agentkit.tool import ToolRegistry
 from agentkit.toolspec import ToolSpec
@@ -36,7 +36,7 @@ def _tool(utils: Any, registry: ToolRegistry, spec: ToolSpec, config: ProcessorC
 
     async def call(self: Any, **arguments: Any) -> Any:
         begun = perf_counter()
-        answer = await answered(registry, spec.name, arguments, config=config)
+        answer = await answer_call(registry, spec.name, arguments, config=config)
         result = answer.result
         return utils.ToolOutput(
             output=answer.text,

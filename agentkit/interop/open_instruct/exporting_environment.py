@@ -12,7 +12,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any, ClassVar
 
-from agentkit.interop.owned import Owned
+from agentkit.interop.owned_instance import OwnedInstance
 from agentkit.interop.peers import OPEN_INSTRUCT, refuse_reserved, require
 from agentkit.processor import ProcessorConfig
 from agentkit.rollout.samples.sample import ToolKwargs
@@ -90,7 +90,7 @@ async def _reset(self: Any, **kwargs: Any) -> tuple[Any, list[dict[str, Any]]]:
     await _leave(self)
     self._steps = 0
     create = ToolKwargs(create=kwargs)
-    self._owned = Owned(self._source, {self._source.name: create}, self._config)
+    self._owned = OwnedInstance(self._source, {self._source.name: create}, self._config)
     await self._owned.begin()
     first = self._owned.first
     result, _ = self._types

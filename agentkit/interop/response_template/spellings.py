@@ -15,7 +15,7 @@ from agentkit.errors import FormatError
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
+class CapturedGroup:
     """A named group: its characters are a value, up to the literal after it."""
 
     name: str
@@ -28,7 +28,7 @@ class Zero(Enum):
     EDGE = "a condition that consumes no characters: the start or end of the text, or a lookaround"
 
 
-Item = str | Captured | Zero
+Item = str | CapturedGroup | Zero
 Spelling = tuple[Item, ...]
 
 _MOST: Final = 16  # maximum number of alternatives in a pattern: real ones have up to 4
@@ -104,7 +104,7 @@ class _Pattern:
             return iter([(" " if mark == "+" or before in (":", ",") else "\n",)])
         if wide:
             return iter([(Zero.GAP,)])
-        if mark != "?" or any(isinstance(item, Captured) for spelling in found for item in spelling):
+        if mark != "?" or any(isinstance(item, CapturedGroup) for spelling in found for item in spelling):
             raise self.cannot("a repeated or optional part that is not a single character class")
         return iter([*found, ()])
 
@@ -149,11 +149,11 @@ class _Pattern:
             raise self.cannot(f"the escape \\{c}")
         return [(c,)], False
 
-    def captured(self) -> Captured:
+    def captured(self) -> CapturedGroup:
         end = self.text.find(">", self.at)
         name, self.at = self.text[self.at : end], end + 1
         self.skip_group()
-        return Captured(name)
+        return CapturedGroup(name)
 
     def close(self) -> None:
         if not self.sees(")"):

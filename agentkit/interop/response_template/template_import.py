@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 from agentkit.errors import FormatError
 from agentkit.formats.format import Braced, Envelope, Format, FormatPart, Json, Name, Pairs, Section, Shape, Skip
 from agentkit.formats.write import render_calls
-from agentkit.interop.response_template.spellings import Captured, Item, Spelling, Zero, spellings
+from agentkit.interop.response_template.spellings import CapturedGroup, Item, Spelling, Zero, spellings
 from agentkit.messages import ToolCall
 from agentkit.toolspec import ToolSpec
 
@@ -232,10 +232,10 @@ def _parts(way: Spelling, named: str, lead: str) -> Iterator[FormatPart]:
         match item:
             case str(text):
                 yield f"{lead} {text}" if lead and i == 0 else text
-            case Captured(name) if name == named and not seen:
+            case CapturedGroup(name) if name == named and not seen:
                 seen = True
                 yield Name()
-            case Captured() | Zero.GAP if any(isinstance(later, str) for later in way[i + 1 :]):
+            case CapturedGroup() | Zero.GAP if any(isinstance(later, str) for later in way[i + 1 :]):
                 yield Skip("")
             case _:
                 raise FormatError(f"'tool_calls': {item!r} is where only a literal or the tool's name can be")
@@ -322,7 +322,9 @@ def _pairs(args: Template) -> Pairs:
     if len(found) != 1:
         raise FormatError("'tool_calls': a parameter is written in more than one way")
     match found[0]:
-        case (str(key), Captured("key"), str(middle), Captured("value"), str(close)) if key.strip() and close.strip():
+        case (str(key), CapturedGroup("key"), str(middle), CapturedGroup("value"), str(close)) if (
+            key.strip() and close.strip()
+        ):
             newlines = _NEWLINES.get((middle[-1:].isspace(), close[0].isspace()))
             if newlines is None:
                 raise FormatError("'tool_calls': only the newline after a value is not part of it, not the one before")

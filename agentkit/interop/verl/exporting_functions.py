@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentkit.interop.answering import answered
 from agentkit.interop.peers import VERL_PEER, refuse_reserved, require
+from agentkit.interop.single_call import answer_call
 from agentkit.interop.verl.exporting_tools import shown_by, verl_schema
 from agentkit.processor import ProcessorConfig
 from agentkit.tool import ToolRegistry
@@ -41,7 +41,7 @@ def to_verl_functions(tools: Any, *, config: ProcessorConfig | None = None) -> l
 
 def _function(registry: ToolRegistry, spec: ToolSpec, respond: Any, config: ProcessorConfig | None) -> Any:
     async def call(**arguments: Any) -> tuple[Any, float, dict[str, Any]]:
-        answer = await answered(registry, spec.name, arguments, config=config)
+        answer = await answer_call(registry, spec.name, arguments, config=config)
         return shown_by(respond, answer), answer.result.reward or 0.0, dict(answer.result.metadata)
 
     call.__name__ = call.__qualname__ = spec.name

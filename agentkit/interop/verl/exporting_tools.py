@@ -15,10 +15,10 @@ from typing import Any, Final
 from uuid import uuid4
 
 from agentkit.errors import ConfigError
-from agentkit.interop.answering import Answered
-from agentkit.interop.owned import Trajectories, kwargs_by_tool
+from agentkit.interop.owned_instance import Trajectories, kwargs_by_tool
 from agentkit.interop.peers import EARLY_VERL_PEER, VERL_PEER, export_parameters, refuse_reserved, require
 from agentkit.interop.pil_images import picture
+from agentkit.interop.single_call import SingleAnswer
 from agentkit.messages import ImagePart
 from agentkit.processor import ProcessorConfig
 from agentkit.rollout.tools.decorated_tool import as_rollout_tool
@@ -135,7 +135,7 @@ def _begin(self: Any, trajectories: Trajectories, name: str, fold_reward: bool) 
 async def _create(self: Any, instance_id: str | None = None, **kwargs: Any) -> Any:
     """Without an id, as the later loops call it, the trajectory is not known yet: its first call constructs."""
     given = uuid4().hex if instance_id is None else instance_id
-    owned = self._trajectories.opened(given, self._function)
+    owned = self._trajectories.open(given, self._function)
     owned.tell(self._function, "create", {**(kwargs.pop("create_kwargs", None) or {}), **kwargs})
     if instance_id is not None:
         await owned.begin()
@@ -145,7 +145,7 @@ async def _create(self: Any, instance_id: str | None = None, **kwargs: Any) -> A
 
 async def _execute(self: Any, instance_id: str, parameters: Any, agent_data: Any = None, **kwargs: Any) -> Any:
     if agent_data is None:
-        owned = self._trajectories.opened(instance_id, self._function)
+        owned = self._trajectories.open(instance_id, self._function)
         owned.tell(self._function, "execute", kwargs)
     else:
         owned = self._trajectories.of(agent_data, lambda: kwargs_by_tool(agent_data.tools_kwargs))
@@ -157,7 +157,7 @@ async def _execute(self: Any, instance_id: str, parameters: Any, agent_data: Any
 
 async def _calc_reward(self: Any, instance_id: str, **kwargs: Any) -> float:
     """Return the final reward, only for the class's first function; with the calls' rewards, which these loops drop."""
-    owned = self._trajectories.named(instance_id)
+    owned = self._trajectories.find(instance_id)
     if owned is None:
         return 0.0
     owned.tell(self._function, "calc_reward", kwargs)
@@ -166,9 +166,9 @@ async def _calc_reward(self: Any, instance_id: str, **kwargs: Any) -> float:
 
 
 async def _release(self: Any, instance_id: str, **kwargs: Any) -> None:
-    if (owned := self._trajectories.named(instance_id)) is not None:
+    if (owned := self._trajectories.find(instance_id)) is not None:
         owned.tell(self._function, "release", kwargs)
-    await self._trajectories.closed(instance_id, self._function)
+    await self._trajectories.close(instance_id, self._function)
 
 
 def _response_type() -> Any:
@@ -176,7 +176,7 @@ def _response_type() -> Any:
     return getattr(require(VERL_PEER, "verl.tools.schemas"), "ToolResponse", None)
 
 
-def shown_by(respond: Any, answer: Answered | ToolResult | None) -> Any:
+def shown_by(respond: Any, answer: SingleAnswer | ToolResult | None) -> Any:
     """Return an answer's text and pictures in verl's type."""
     if answer is None:
         return respond()

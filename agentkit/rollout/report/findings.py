@@ -91,7 +91,7 @@ class Curve:
             start += count
 
 
-class Picked:
+class HighestTrajectories:
     """The few trajectories that are highest by some measure."""
 
     def __init__(self, title: str, most: int, rank: Callable[[TrajectoryRecord], float | None]) -> None:
@@ -116,14 +116,14 @@ class Picked:
         return [one for *_, one in sorted(self._heap, key=lambda item: item[:2], reverse=True)]
 
 
-def _picks() -> tuple[Picked, ...]:
+def _picks() -> tuple[HighestTrajectories, ...]:
     return (
-        Picked("First", 3, lambda record: 0.0),
-        Picked("Highest reward", 3, lambda record: None if record.failed else record.reward),
-        Picked("Lowest reward", 3, lambda record: None if record.failed else -record.reward),
-        Picked("Ended by an error", 5, lambda record: 0.0 if record.failed else None),
-        Picked("Most failed calls", 3, lambda record: _failed(record) or None),
-        Picked("Slowest", 3, lambda record: record.seconds or None),
+        HighestTrajectories("First", 3, lambda record: 0.0),
+        HighestTrajectories("Highest reward", 3, lambda record: None if record.failed else record.reward),
+        HighestTrajectories("Lowest reward", 3, lambda record: None if record.failed else -record.reward),
+        HighestTrajectories("Ended by an error", 5, lambda record: 0.0 if record.failed else None),
+        HighestTrajectories("Most failed calls", 3, lambda record: _failed(record) or None),
+        HighestTrajectories("Slowest", 3, lambda record: record.seconds or None),
     )
 
 
@@ -138,7 +138,7 @@ class Findings:
     measures: Measures = field(default_factory=Measures)
     curve: Curve = field(default_factory=Curve)
     turns: Counter[int] = field(default_factory=Counter)
-    picks: tuple[Picked, ...] = field(default_factory=_picks)
+    picks: tuple[HighestTrajectories, ...] = field(default_factory=_picks)
 
     def add(self, record: TrajectoryRecord) -> None:
         """Take one record into account."""

@@ -45,7 +45,7 @@ class OfferedTools:
         """Return the declarations that the model is shown."""
         return self._specs
 
-    def hidden(self, tool: BoundTool) -> Mapping[str, Any]:
+    def hidden_arguments(self, tool: BoundTool) -> Mapping[str, Any]:
         """The sample's arguments for every call of a tool, as far as its method takes them."""
         kwargs = self._kwargs.get(tool.name)
         return hidden_arguments(tool, kwargs.execute) if kwargs is not None and kwargs.execute else {}

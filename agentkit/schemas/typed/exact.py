@@ -1,7 +1,7 @@
 """Numbers with more digits than a float can hold. Pure.
 
-Such a number is a `Rounded`, which is a float in every respect, and has the written digits. The schema then decides
-about it: an integer, or the digits as a string.
+Such a number is a `RoundedNumber`: a float in every respect, with the written digits. The schema then decides about it:
+an integer, or the digits as a string.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SHORT: Final = 16  # characters: with fewer digits, the shortest text of the ne
 _DEPTH: Final = 32
 
 
-class Rounded(float):
+class RoundedNumber(float):
     """The float nearest to a written number that no float equals.
 
     Attributes:
@@ -30,14 +30,14 @@ class Rounded(float):
     __slots__ = ("written",)
     written: str
 
-    def __new__(cls, value: float, written: str) -> Rounded:
+    def __new__(cls, value: float, written: str) -> RoundedNumber:
         """Return the float, with the written digits."""
         made = super().__new__(cls, value)
         made.written = written
         return made
 
-    def __reduce__(self) -> tuple[type[Rounded], tuple[float, str]]:
-        return Rounded, (float(self), self.written)
+    def __reduce__(self) -> tuple[type[RoundedNumber], tuple[float, str]]:
+        return RoundedNumber, (float(self), self.written)
 
 
 def nearest(text: str) -> float:
@@ -48,7 +48,7 @@ def nearest(text: str) -> float:
             same = Decimal(text) == Decimal(repr(value))
         except InvalidOperation:  # an exponent beyond all bounds
             same = False
-        return value if same else Rounded(value, text)
+        return value if same else RoundedNumber(value, text)
     return value
 
 
@@ -71,14 +71,14 @@ def as_integer(value: float) -> int | None:
 
 
 def exactly(value: Any, schema: Any, root: Schema, depth: int = 0) -> Any:
-    """Return a value with each `Rounded` number in it as its schema can have it: an integer, or the digits as a string.
+    """Return a value with each `RoundedNumber` in it as its schema can have it: an integer, or the digits as a string.
 
     The digits of a fraction where the schema wants an integer become a string, too: validation shows them.
     """
     if not isinstance(schema, Mapping) or depth > _DEPTH:
         return value
     match value:
-        case Rounded():
+        case RoundedNumber():
             return _exactly(value, list(alternatives(schema, root)))
         case dict():
             return {name: _inside(inner, name, schema, root, depth) for name, inner in value.items()}
@@ -89,7 +89,7 @@ def exactly(value: Any, schema: Any, root: Schema, depth: int = 0) -> Any:
 
 def _inside(value: Any, step: str | int, schema: Schema, root: Schema, depth: int) -> Any:
     made = value
-    if isinstance(value, Rounded | dict | list):
+    if isinstance(value, RoundedNumber | dict | list):
         for option in alternatives(schema, root):
             made = exactly(value, child(option, step), root, depth + 1)
             if not rounded(made):
@@ -97,7 +97,7 @@ def _inside(value: Any, step: str | int, schema: Schema, root: Schema, depth: in
     return made
 
 
-def _exactly(value: Rounded, options: list[Schema]) -> Any:
+def _exactly(value: RoundedNumber, options: list[Schema]) -> Any:
     kinds = [option.get("type") for option in options]
     if "integer" in kinds and (number := as_integer(value)) is not None:
         return number
@@ -106,7 +106,7 @@ def _exactly(value: Rounded, options: list[Schema]) -> Any:
 
 
 def rounded(value: Any) -> bool:
-    """Return True if a value contains a `Rounded` number."""
+    """Return True if a value contains a `RoundedNumber`."""
     if isinstance(value, dict):
         return any(map(rounded, value.values()))
-    return any(map(rounded, value)) if isinstance(value, list) else type(value) is Rounded
+    return any(map(rounded, value)) if isinstance(value, list) else type(value) is RoundedNumber

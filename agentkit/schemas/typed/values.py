@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from agentkit.errors import FormatError
-from agentkit.schemas.typed.exact import Rounded, as_integer, nearest
+from agentkit.schemas.typed.exact import RoundedNumber, as_integer, nearest
 from agentkit.schemas.typed.literals import A_NUMBER, MAX_DEPTH, MAX_NUMBER, PYTHON_WORDS, literal_value
 from agentkit.schemas.walk import TYPES, Schema, alternatives
 from agentkit.unicode import has_surrogate, without_surrogates
@@ -365,7 +365,7 @@ def same(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, dict):
         return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
-    if isinstance(a, Rounded):
+    if isinstance(a, RoundedNumber):
         return bool(a.written == b.written)
     return bool(a == b)
 

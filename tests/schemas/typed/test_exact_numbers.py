@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from agentkit import ToolCall, ToolRegistry, formats
-from agentkit.events import CallEnd, CallError
+from agentkit.events import CallEnd, CallError, Finish
 from agentkit.formats import CATALOG
 from agentkit.models.native import NativeCalls
 from agentkit.models.native_arguments import read_arguments
-from agentkit.schemas.typed.exact import Rounded, as_integer, exactly, nearest
+from agentkit.schemas.typed.exact import RoundedNumber, as_integer, exactly, nearest
 from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.reply import InvalidOutput, Output
@@ -158,8 +158,7 @@ def test_a_native_call_keeps_the_digits_in_what_is_stored() -> None:
     received = NativeCalls("provider", marks_ends=False, schemas={"run": tool.spec.parameters})
     call, _ = received.begin("1", "run")
     received.more(call, '{"x": {"amount": 12345678901234567.89, "count": 12345678901234567.0}}')
-    end = received.finish_open_calls()[-1]
-    assert isinstance(end, CallEnd)
+    [end] = [event for event in received.close(None, Finish("tool_calls")) if isinstance(event, CallEnd)]
     assert end.call.arguments == {"x": {"amount": "12345678901234567.89", "count": 12345678901234567}}
 
 
@@ -173,7 +172,7 @@ def test_a_final_reply_keeps_the_digits() -> None:
 
 def test_a_rounded_number_is_a_float_that_can_be_copied() -> None:
     number = nearest("12345678901234567.0")
-    assert isinstance(number, Rounded)
+    assert isinstance(number, RoundedNumber)
     assert (number, as_integer(number)) == (12345678901234568.0, 12345678901234567)
     assert as_integer(pickle.loads(pickle.dumps(number))) == 12345678901234567
     assert type(nearest("0.1")) is type(nearest("1e23")) is type(nearest("0.30000000000000004")) is float

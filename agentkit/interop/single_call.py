@@ -27,7 +27,7 @@ LONGEST: Final = 3600.0
 """Seconds that a thread of another system waits for a call; the tool's own timeout ends it long before."""
 
 
-class Answered(NamedTuple):
+class SingleAnswer(NamedTuple):
     """A call's result, and what the model reads of it."""
 
     result: ToolResult
@@ -39,7 +39,7 @@ class Answered(NamedTuple):
         return "".join(part.text for part in self.parts if isinstance(part, TextPart))
 
 
-async def answered(
+async def answer_call(
     registry: ToolRegistry,
     name: str,
     arguments: Mapping[str, Any],
@@ -48,7 +48,7 @@ async def answered(
     config: ProcessorConfig | None = None,
     state: Mapping[str, Any] = NO_CONTEXT,
     added: Added | None = None,
-) -> Answered:
+) -> SingleAnswer:
     """Run one call, as if a model had made it; wrong names and arguments become error results.
 
     Args:
@@ -71,7 +71,7 @@ async def answered(
     )
     results: list[ToolResult] = []
     await runner.run([CallEnd(0, call)], lambda event: results.append(event.result))
-    return Answered(_with_number(name, results[0]), runner.answers[0].content)
+    return SingleAnswer(_with_number(name, results[0]), runner.answers[0].content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,9 @@ class CallableTool:
     registry: ToolRegistry
     config: ProcessorConfig | None
 
-    async def answer(self, arguments: Mapping[str, Any]) -> Answered:
-        """Run one call; see `answered`."""
-        return await answered(self.registry, self.spec.name, arguments, config=self.config)
+    async def answer(self, arguments: Mapping[str, Any]) -> SingleAnswer:
+        """Run one call; see `answer_call`."""
+        return await answer_call(self.registry, self.spec.name, arguments, config=self.config)
 
 
 def callable_tools(tools: Any, config: ProcessorConfig | None) -> list[CallableTool]:

@@ -16,8 +16,8 @@ from typing import Any, Final
 from uuid import uuid4
 
 from agentkit.checks.keys import words
-from agentkit.interop.answering import Answered, answered
 from agentkit.interop.background_loop import BackgroundLoop
+from agentkit.interop.single_call import SingleAnswer, answer_call
 from agentkit.processor import ProcessorConfig
 from agentkit.rollout.records.scoring import replace_reward, reward_of
 from agentkit.rollout.samples.sample import PHASES, ToolKwargs
@@ -38,7 +38,7 @@ Kwargs = Mapping[str, ToolKwargs]
 """What a sample tells each tool, by function name."""
 
 
-class Owned:
+class OwnedInstance:
     """One trajectory's instance of a tool source.
 
     Args:
@@ -96,19 +96,19 @@ class Owned:
     async def _begin(self) -> None:
         self.first = await self._instance.create(**self._told("create"))
 
-    async def call(self, name: str, arguments: Any) -> Answered:
+    async def call(self, name: str, arguments: Any) -> SingleAnswer:
         """Answer one call; an error is a result."""
         if not isinstance(arguments, Mapping):
             said = f"{name}: the arguments must be an object with the parameters' names, found {arguments!r:.80}"
             result = ToolResult(error=said, code="invalid_arguments")
-            return Answered(result, result.parts)
+            return SingleAnswer(result, result.parts)
         if self._released:
             said = f"{name}: its trajectory is over, and its instance has been released"
             result = ToolResult(error=said, code="cancelled")
-            return Answered(result, result.parts)
+            return SingleAnswer(result, result.parts)
         await self.begin()
         told = self._kwargs[name].execute if name in self._kwargs else {}
-        answer = await answered(
+        answer = await answer_call(
             ToolRegistry(self._instance.tools[name]),
             name,
             arguments,
@@ -131,7 +131,7 @@ class Owned:
             await self.begin()
         return None if self._begun is None else reward_of(await self._instance.calc_reward(**self._told("calc_reward")))
 
-    async def step(self, name: str, arguments: Any, *, fold: bool) -> tuple[Answered, float]:
+    async def step(self, name: str, arguments: Any, *, fold: bool) -> tuple[SingleAnswer, float]:
         """Answer one call, and tell what it is worth in a loop that never asks for the final reward.
 
         Args:
@@ -182,7 +182,7 @@ class Owned:
             _LOG.exception("the tool %r could not be released", self._tool.name)
 
     def _told(self, phase: str) -> dict[str, Any]:
-        """What the sample says of a phase to any of the source's functions."""
+        """Return the sample's arguments for a phase, of all of the source's functions."""
         return {key: value for told in self._kwargs.values() for key, value in getattr(told, phase).items()}
 
 
@@ -201,13 +201,13 @@ class Trajectories:
 
     def __init__(self, tool: RolloutTool, config: ProcessorConfig | None = None) -> None:
         self.tool, self.config = tool, config
-        self._owned: dict[int, Owned] = {}  # by the owner's id while it lives: some owners cannot be hashed
-        self._named: dict[str, tuple[Owned, set[str]]] = {}
+        self._owned: dict[int, OwnedInstance] = {}  # by the owner's id while it lives: some owners cannot be hashed
+        self._named: dict[str, tuple[OwnedInstance, set[str]]] = {}
 
     def __len__(self) -> int:
         return len(self._owned) + len(self._named)
 
-    def of(self, owner: Any, kwargs: Callable[[], Kwargs]) -> Owned:
+    def of(self, owner: Any, kwargs: Callable[[], Kwargs]) -> OwnedInstance:
         """The instance of a trajectory; to be called on its event loop.
 
         Args:
@@ -216,7 +216,7 @@ class Trajectories:
         """
         key = id(owner)
         if key not in self._owned:
-            owned = self._owned[key] = Owned(self.tool, kwargs(), self.config)
+            owned = self._owned[key] = OwnedInstance(self.tool, kwargs(), self.config)
             weakref.finalize(owner, _end, self._owned, key, asyncio.get_running_loop())
             return owned
         return self._owned[key]
@@ -224,27 +224,27 @@ class Trajectories:
     async def over(self, owner: Any, kwargs: Callable[[], Kwargs]) -> tuple[float, str]:
         """A trajectory whose loop tells its end: score and release the instance; without calls, one made for that.
 
-        Returns all its rewards, and why the final one is missing, see `Owned.unscored`. Arguments as for `of`.
+        Returns all its rewards, and why the final one is missing, see `OwnedInstance.unscored`. Arguments as for `of`.
         """
-        owned = self._owned.pop(id(owner), None) or Owned(self.tool, kwargs(), self.config)
+        owned = self._owned.pop(id(owner), None) or OwnedInstance(self.tool, kwargs(), self.config)
         try:
             return await owned.total(), owned.unscored
         finally:
             await owned.release()
 
-    def opened(self, trajectory_id: str, name: str) -> Owned:
-        """The instance of a trajectory that has an id, and whose end is told: `closed` for each `name` opened."""
+    def open(self, trajectory_id: str, name: str) -> OwnedInstance:
+        """The instance of a trajectory that has an id, and whose end is told: `close` for each `name` opened."""
         if trajectory_id not in self._named:
-            self._named[trajectory_id] = (Owned(self.tool, {}, self.config), set())
+            self._named[trajectory_id] = (OwnedInstance(self.tool, {}, self.config), set())
         owned, names = self._named[trajectory_id]
         names.add(name)
         return owned
 
-    def named(self, trajectory_id: str) -> Owned | None:
+    def find(self, trajectory_id: str) -> OwnedInstance | None:
         """The instance that was opened under this id; None if there is none."""
         return self._named[trajectory_id][0] if trajectory_id in self._named else None
 
-    async def closed(self, trajectory_id: str, name: str) -> None:
+    async def close(self, trajectory_id: str, name: str) -> None:
         """One of a trajectory's functions is over; the instance is released with the last."""
         if trajectory_id not in self._named:
             return
@@ -255,7 +255,7 @@ class Trajectories:
             await owned.release()
 
 
-def _end(all_owned: dict[int, Owned], key: int, loop: asyncio.AbstractEventLoop) -> None:
+def _end(all_owned: dict[int, OwnedInstance], key: int, loop: asyncio.AbstractEventLoop) -> None:
     """Release on the trajectory's own loop; in a thread if that is closed. Called by the garbage collector."""
     owned = all_owned.pop(key, None)
     if owned is None:  # its loop said that it was over
@@ -266,13 +266,13 @@ def _end(all_owned: dict[int, Owned], key: int, loop: asyncio.AbstractEventLoop)
         RELEASES.run(owned.release(), _SECONDS)
 
 
-def _start(owned: Owned) -> None:
+def _start(owned: OwnedInstance) -> None:
     task = asyncio.get_running_loop().create_task(owned.release())
     _UNDER_WAY.add(task)
     task.add_done_callback(partial(_over, owned))
 
 
-def _over(owned: Owned, task: asyncio.Task[None]) -> None:
+def _over(owned: OwnedInstance, task: asyncio.Task[None]) -> None:
     _UNDER_WAY.discard(task)
     if task.cancelled():  # the loop ended before it could begin
         RELEASES.run(owned.release(), _SECONDS)
