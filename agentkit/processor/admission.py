@@ -59,26 +59,16 @@ class KnownTools(Protocol):
     @property
     def tools(self) -> Mapping[str, BoundTool]:
         """The tools that any format can call, by function name."""
-        ...
 
     def get_tool(self, name: str) -> BoundTool | None:
         """Return the tool with this function name; None if there is none."""
-        ...
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """Return all tools as models see them."""
-        ...
 
 
 class Admission:
-    """Admits the calls of one response, or says what is wrong with them.
-
-    Args:
-        registry: the tools.
-        config: which calls run, and how strictly arguments are read.
-        faults: logs what the tools' authors must fix.
-        added: returns the arguments that a tool gets besides the model's; None adds none.
-    """
+    """Admits the calls of one response, or says what is wrong with them."""
 
     _last: Admitted | None = None  # the terminating call: the calls after it do not run
     _closed: ToolResult | None = None  # the answer to every further call
@@ -95,13 +85,14 @@ class Admission:
         """Return the call with its validated arguments; or its answer, which says what is wrong with it."""
         index, call = event.index, event.call
         if self._last is not None and index > self._last.index:
-            return ToolSkipped(index, call, self._terminated(self._last))
+            return ToolSkipped(index, call, self.terminate(self._last))
         if isinstance(event, CallError):
             return ToolFailed(index, call, self._misread(event), 0.0)
         if self._closed is not None:
             return ToolSkipped(index, call, self._closed)
         if call.format is None and not self._config.native:
-            return ToolSkipped(index, call, self._not_native())
+            names = ", ".join(f.name for f in self._config.text_formats) or "no format"
+            return ToolSkipped(index, call, not_run.NATIVE_OFF.result(formats=names))
         checked = self._check(index, call)
         return checked if isinstance(checked, Admitted) else ToolFailed(index, call, checked, 0.0)
 
@@ -112,7 +103,7 @@ class Admission:
     def terminate(self, last: Admitted) -> ToolResult:
         """Let no call after this one run; return their answer."""
         self._last = last
-        return self._terminated(last)
+        return not_run.TERMINATED.result(name=last.call.name)
 
     def _check(self, index: int, call: ToolCall) -> Admitted | ToolResult:
         tool = self._registry.get_tool(call.name)
@@ -137,15 +128,8 @@ class Admission:
             return error_result("unknown_tool", unknown_tool(event.call.name, self._names(event.call)))
         return error_result(event.code, event.message, position=event.position)
 
-    def _not_native(self) -> ToolResult:
-        names = ", ".join(f.name for f in self._config.text_formats) or "no format"
-        return not_run.NATIVE_OFF.result(formats=names)
-
     def _names(self, call: ToolCall) -> tuple[str, ...]:
         """Return the names of the tools that a call of this format may name."""
         if self._config.is_tagged(call.format):
             return tuple(spec.name for spec in self._registry.specs())
         return tuple(self._registry.tools)
-
-    def _terminated(self, last: Admitted) -> ToolResult:
-        return not_run.TERMINATED.result(name=last.call.name)

@@ -70,15 +70,7 @@ def _undecided(error: BaseException, admitted: Admitted, faults: AuthorErrors) -
 
 
 class Approvals:
-    """The calls of one response that wait for a person, or for the function that decides whether they must.
-
-    Args:
-        config: its rule applies to every tool; None leaves it to each tool's own policy.
-        contexts: creates a call's context.
-        faults: logs what is wrong with a function that decides.
-        approved: the ids of the calls that a person has approved.
-        attended: whether there is a person; otherwise a function has the time of a call to decide.
-    """
+    """The calls of one response that wait for a person, or for the function that decides whether they must."""
 
     def __init__(
         self,
@@ -105,12 +97,7 @@ class Approvals:
     def ask(
         self, admitted: Admitted, decided: Callable[[Admitted, ApprovalRequired | None], None]
     ) -> ApprovalRequired | None:
-        """Ask whether a call must wait for a person; None if it need not, or if that is not `decided` yet.
-
-        Args:
-            admitted: the call.
-            decided: called with the call and the answer, if the answer comes later.
-        """
+        """Ask whether a call must wait for a person; None if it need not, or if `decided` is called with that later."""
         rule = admitted.tool.policy.requires_approval if self._rule is None else self._rule
         if rule is False or admitted.call.id in self._approved:
             return None
@@ -151,8 +138,6 @@ class Approvals:
 
     def waiting(self) -> tuple[ToolCall, ...]:
         """Return the calls that a person must decide on, in call order."""
-        if not self.pending:
-            return ()
         inside = {index: suspended.calls for index, suspended in self.suspended.items()}
         return tuple(one for index, call in sorted(self.pending.items()) for one in inside.get(index, (call,)))
 

@@ -30,26 +30,14 @@ class AuthorErrors:
         self._logged: set[tuple[str, str, str, int]] = set()
 
     def report_error(self, where: str, error: BaseException, then: str = SENT) -> None:
-        """Log an exception of an author's code; the run continues.
-
-        Args:
-            where: the class and method.
-            error: what it raised.
-            then: what became of the error.
-        """
+        """Log an exception of an author's code, its class and method, and what became of it; the run continues."""
         trace = _outside(error.__traceback__)
-        file, line = ("?", 0) if trace is None else _place(trace)
+        file, line = _place(trace)
         message = " ".join(words(error)[: 2 * _LONGEST].split())[:_LONGEST]
         self._log(where, f"raised {message}", file, line, error, trace, then)
 
     def report_value(self, where: str, what: str, then: str = SENT) -> None:
-        """Log that a tool returned a value that cannot be used.
-
-        Args:
-            where: the class and method.
-            what: what is wrong with it, and how to fix it.
-            then: what became of it.
-        """
+        """Log that a tool returned a value that cannot be used, how to fix it, and what became of it."""
         self._log(where, f"returned {what}", "?", 0, None, None, then)
 
     def _log(
@@ -72,11 +60,11 @@ class AuthorErrors:
         record = _LOG.makeRecord(_LOG.name, level, file, line, "%s", (text,), None)
         if error is not None and level == logging.ERROR and _LOG.hasHandlers():
             record.exc_info = (type(error), error, trace)
-            record.exc_text = _written(error, trace)
+            record.exc_text = traceback_text(error, trace)
         _LOG.handle(record)
 
 
-def _written(error: BaseException, trace: TracebackType | None) -> str:
+def traceback_text(error: BaseException, trace: TracebackType | None) -> str:
     """Return a traceback fit to be shown: its end, where the cause is. Secrets are redacted first, not cut in two."""
     text = "".join(traceback.format_exception(type(error), error, trace)).strip()
     return without_credentials(text[-2 * _TRACEBACK :])[-_TRACEBACK:]
@@ -89,10 +77,7 @@ def _outside(trace: TracebackType | None) -> TracebackType | None:
     return trace
 
 
-def _place(trace: TracebackType) -> tuple[str, int]:
+def _place(trace: TracebackType | None) -> tuple[str, int]:
     """Return the last place in the author's own file that it passed through."""
-    file, line = trace.tb_frame.f_code.co_filename, trace.tb_lineno
-    for frame, at in traceback.walk_tb(trace):
-        if frame.f_code.co_filename == file:
-            line = at
-    return file, line
+    places = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(trace)]
+    return next((place for place in reversed(places) if place[0] == places[0][0]), ("?", 0))

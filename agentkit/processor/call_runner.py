@@ -219,9 +219,7 @@ class CallRunner:
     async def run(self, calls: Iterable[CallEnd | CallError], report: Callable[[CallAnswered], None]) -> None:
         """Run calls of which no more will come; when this returns or is cancelled, each was answered.
 
-        Args:
-            calls: the response's calls.
-            report: called with the event of each answer as soon as there is one; nobody is asked for approval.
+        The event of each answer is reported as soon as there is one; nobody is asked for approval.
         """
         whole = False
         try:
@@ -257,12 +255,7 @@ class CallRunner:
             report(event)
 
     def expire(self, seconds: float, of: str) -> None:
-        """Stop the calls that run, and start no more: the time for all of them is up.
-
-        Args:
-            seconds: the time that they had.
-            of: whose time it was, as in ` of this turn`.
-        """
+        """Stop the calls that run, and start no more: the time `of` all of them is up, as in ` of this turn`."""
         for skipped in self._close(not_run.TIME_UP.result(seconds=seconds, of=of)):
             self._inbox.put(skipped)
         for task in list(self._running):
@@ -296,11 +289,7 @@ class CallRunner:
         return [one.own_task for one in running]
 
     def finish(self, calls: Sequence[ToolCall | None]) -> tuple[ToolMessage, ...]:
-        """Return the answers in call order; a call that has none and waits for no person is answered as cancelled.
-
-        Args:
-            calls: the response's calls by index.
-        """
+        """Return the answers in call order; a call that has none and waits for no person is answered as cancelled."""
         for one in list(self._running):
             one.abandon()
         self.waiting.drop_all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from agentkit import formats as text_formats
@@ -106,7 +106,6 @@ class ProcessorConfig:
     max_output: int = 100_000
     keep: Keep = "both"
     requires_approval: bool | Predicate | None = None
-    _textual: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         refuse("ProcessorConfig", {name: getattr(self, name) for name in _BOUNDS}, _BOUNDS)
@@ -136,11 +135,8 @@ class ProcessorConfig:
 
     def is_textual(self, format: str) -> bool:
         """Return whether this format writes values as text, so that the schema determines their types."""
-        textual = self._textual.get(format)  # asked once per call
-        if textual is None:
-            known = self.text_formats or text_formats.auto()
-            textual = self._textual[format] = next((f.textual for f in known if f.name == format), True)
-        return textual
+        known = self.text_formats or text_formats.auto()
+        return next((f.textual for f in known if f.name == format), True)
 
 
 def _declared(format: str | Format) -> tuple[Format, ...]:

@@ -75,10 +75,7 @@ class WrittenText:
     def continues(self, text: str, parser: Parsers, *, cut: bool) -> bool:
         """Return whether a further response continues the open call, which ends in it before any call of its own.
 
-        Args:
-            text: the whole further response.
-            parser: creates a fresh parser: like the one that reads this text, or for a separate reply.
-            cut: whether the further response also reached its limit.
+        The further response may be `cut` at its limit, too.
         """
         read = self.text[self._from :]
         spans = [span for span in _spans(parser(True), read + text)[self._calls :] if span.start < len(read)]

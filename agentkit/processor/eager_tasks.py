@@ -21,11 +21,8 @@ SLICE: Final = 0.01
 def start_now(work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
     """Return a task that has taken its first step, in a copy of the current context; it may be done.
 
-    An application that has set a task factory gets a task from that, which takes its first step as it sees fit.
-
-    Args:
-        work: must not raise `KeyboardInterrupt` in its first step; see `interrupt`.
-        loop: the running event loop.
+    An application that has set a task factory gets a task from that, which takes its first step as it sees fit. In that
+    step the work must not raise `KeyboardInterrupt`; see `interrupt`.
     """
     return loop.create_task(work) if loop.get_task_factory() is not None else _stepped(work, loop)
 
@@ -36,8 +33,6 @@ if sys.version_info >= (3, 12):
         return asyncio.Task(work, loop=loop, eager_start=True)
 
 else:
-    _CURRENT: dict[Any, asyncio.Task[Any]] = vars(asyncio.tasks)["_current_tasks"]  # `current_task` costs a call
-    _enter, _leave = asyncio.tasks._enter_task, asyncio.tasks._leave_task
 
     def _stepped(work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
         """Create such a task in Python 3.11: the step that a new task has put last in its loop's queue is taken now."""
@@ -45,15 +40,15 @@ else:
         queue: Any = getattr(loop, "_ready", None)
         if queue is None:  # a loop of another kind: the step comes in its turn
             return task
-        step, outer = queue.pop(), _CURRENT.get(loop)
+        step, outer = queue.pop(), asyncio.current_task(loop)
         if outer is None:
             step._run()
             return task
-        _leave(loop, outer)
+        asyncio.tasks._leave_task(loop, outer)
         try:
             step._run()
         finally:
-            _enter(loop, outer)
+            asyncio.tasks._enter_task(loop, outer)
         return task
 
 

@@ -5,19 +5,18 @@ Pure. Knows results and their parts; knows no tool, no registry and no event.
 
 from __future__ import annotations
 
-import traceback
 from typing import Any
 
-from agentkit.checks.keys import without_credentials, words
+from agentkit.checks.keys import words
 from agentkit.checks.spelling import did_you_mean
 from agentkit.checks.tool_names import intended_tool
 from agentkit.errors import ErrorCode
 from agentkit.messages import ImagePart, ResultContent, TextPart
+from agentkit.processor.author_errors import traceback_text
 from agentkit.tool.policy import Keep
 from agentkit.tool.result import ToolResult
 
 _NAMES = 100  # how many tools are named to a model that called one that does not exist
-_TRACEBACK = 10_000  # characters kept in `metadata["traceback"]`: the end, where the cause is
 
 
 def error_result(code: ErrorCode, error: str, **metadata: Any) -> ToolResult:
@@ -26,14 +25,8 @@ def error_result(code: ErrorCode, error: str, **metadata: Any) -> ToolResult:
 
 
 def exception_result(error: BaseException, note: str = "") -> ToolResult:
-    """Return an exception as an answer: `ValueError: no`; `metadata["traceback"]` has its traceback.
-
-    Args:
-        error: the exception.
-        note: put after its message.
-    """
-    trace = without_credentials("".join(traceback.format_exception(error))[-2 * _TRACEBACK :])
-    return error_result("tool_error", words(error) + note, traceback=trace[-_TRACEBACK:])
+    """Return an exception as an answer: `ValueError: no` and the note; `metadata["traceback"]` has its traceback."""
+    return error_result("tool_error", words(error) + note, traceback=traceback_text(error, error.__traceback__))
 
 
 def cap(parts: ResultContent, limit: int, keep: Keep = "both") -> ResultContent:
@@ -68,12 +61,7 @@ def _cut(text: str, limit: int, keep: Keep) -> str:
 def cut_out(text: str, begin: int, end: int, *, also: str = "", read_by: str = "") -> str:
     r"""Return a text with a mark in place of a part: the only form in which a model reads of an omission.
 
-    Args:
-        text: the whole text.
-        begin: where the omitted part begins.
-        end: where it ends.
-        also: what else is omitted, such as `1 image`.
-        read_by: the call by which it can be read.
+    What is `also` omitted may be `1 image`, and `read_by` the call by which it can be read.
 
     >>> cut_out("one two three", 3, 8, read_by="read(3)")
     'one\n[… 5 of 13 characters left out; read(3) reads them …]\nthree'

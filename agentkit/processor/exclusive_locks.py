@@ -36,12 +36,7 @@ _WITHIN: ContextVar[tuple[int, ...]] = ContextVar("agentkit_locks", default=()) 
 
 
 class HeldLock:
-    """A lock that one call holds.
-
-    Args:
-        key: the object.
-        threaded: whether the call runs in a thread, which continues after its task is over.
-    """
+    """A lock that one call holds; a `threaded` one may continue in its thread after its task is over."""
 
     def __init__(self, key: object, *, threaded: bool) -> None:
         self._key = key  # alive as long as the lock is held: ids are reused

@@ -1,4 +1,4 @@
-"""One queue for the events of a turn's source and of its tools. Knows the event loop; only joins text.
+"""One queue for the events of a turn's source and of its tools. Knows the event loop.
 
 The source is read in a separate task, the same one from first to last, as generators expect.
 """
@@ -9,15 +9,12 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from dataclasses import dataclass
-from typing import Final
 
 from agentkit.errors import ProviderError
-from agentkit.events import SourceEvent, Text, ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
+from agentkit.events import SourceEvent, ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
 from agentkit.processor.eager_tasks import interrupt, start_now
 
 AHEAD = 64  # source events read before the consumer takes the first: a burst of one network packet, and a bound
-PIECE: Final = 1_000
-"""Characters of text that are read at once. Text of any length may come in one event; the slowest takes 30 µs each."""
 
 Source = AsyncIterable[SourceEvent] | Iterable[SourceEvent]
 
@@ -27,9 +24,6 @@ class SourceEnd:
     """The source is over; has the error that it raised, if any."""
 
     failure: Exception | None = None
-
-
-_WHOLE: Final = SourceEnd()
 
 
 class Inbox:
@@ -48,18 +42,6 @@ class Inbox:
         self.items.append(item)
         if self._news is not None:
             self.wake()
-
-    def take(self) -> SourceEvent | ToolEvent | SourceEnd:
-        """Return the next event, of which there is one; text that has come together is one piece, read in one step."""
-        items = self.items
-        item = items.popleft()
-        if type(item) is not Text or not items or type(items[0]) is not Text:
-            return item
-        pieces, size = [item.text], len(item.text)
-        while items and type(items[0]) is Text and size < PIECE:
-            pieces.append(items.popleft().text)  # type: ignore[union-attr]  # it is a text
-            size += len(pieces[-1])
-        return Text("".join(pieces))
 
     def drop_end(self, index: int) -> None:
         """Drop the event of this call's end, if it is here."""
@@ -106,28 +88,19 @@ class Inbox:
         except Exception as e:  # noqa: BLE001 - raised by the turn when the finished calls have their answers
             failure = e
         finally:
-            self.put(_WHOLE if failure is None else SourceEnd(failure))
+            self.put(SourceEnd(failure))
             if self._stopped and hasattr(source, "aclose"):
                 await source.aclose()
 
     async def _take(self, source: AsyncIterable[SourceEvent]) -> None:
         items = self.items
         async for event in source:
-            if type(event) is Text and len(event.text) > PIECE:
-                for at in range(0, len(event.text), PIECE):  # other tasks run while it is read
-                    self.put(Text(event.text[at : at + PIECE]))
-                    await self._room()
-                continue
             items.append(event)
             if self._news is not None:
                 self.wake()
-            if len(items) >= AHEAD:
-                await self._room()
-
-    async def _room(self) -> None:
-        """Wait until the consumer has taken what was read."""
-        self._space = asyncio.get_running_loop().create_future()
-        await self._space
+            if len(items) >= AHEAD:  # until the consumer has taken them
+                self._space = asyncio.get_running_loop().create_future()
+                await self._space
 
 
 async def _each(source: Iterable[SourceEvent]) -> AsyncIterator[SourceEvent]:

@@ -57,15 +57,9 @@ _CLOSED: Final = re.compile(r"[\s\]})>;,\"'|｜]*(?:</?[^<>\n]{1,60}>[\s\]});,]*
 
 
 def find_attempt(text: str, tools: Sequence[ToolSpec], *, alone: bool = True) -> UnreadCall | None:
-    """Return the attempt at a call in a reply; None if there is none.
+    """Return the attempt at a call in a reply's visible text, from where it begins; None if there is none.
 
-    Args:
-        text: the visible text of a whole reply, in which no call was found.
-        tools: the offered tools.
-        alone: whether a reply that is only the arguments of a tool is one; not where JSON is requested.
-
-    Returns:
-        The text from where the attempt begins, and the tool.
+    With `alone`, a reply that is only the arguments of a tool is one; not where JSON is requested.
     """
     names = {spelling: tool.name for tool in tools for spelling in _spellings(tool)}
     named = any(spelling in text for spelling in names)

@@ -5,17 +5,13 @@ Pure. Knows events; whether a text is the output is asked of a function.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Markup, SourceEvent, Text
-from agentkit.formats.declaration_checks import THOUGHTS
 from agentkit.formats.pieces import Pieces
 from agentkit.processor.format_tokens import format_tokens
 
-_SAYS_NOTHING: Final = rf"(?:\s|\ufeff|<!--.*?-->|<(?P<tag>{'|'.join(THOUGHTS)})>.*?</(?P=tag)>)*+"
-_MAY_BE_JSON: Final = re.compile(rf"{_SAYS_NOTHING}(?:[{{\[`]|\Z)", re.DOTALL | re.IGNORECASE)
 _READ: Final = (CallStart, CallEnd, CallError, Markup)
 
 
@@ -24,26 +20,20 @@ class IsOutput(Protocol):
 
     def __call__(self, text: str, *, whole: bool) -> bool:
         """Return True if the text is the output; with `whole`, only if it is nothing but JSON."""
-        ...
 
 
 class MaybeOutput:
-    """The events of one text, which wait from its first call on if nothing but JSON is said before that.
-
-    Args:
-        is_output: whether a text is meant as the output.
-    """
+    """The events of one text, which wait from its first call on if what is said before that may begin the output."""
 
     def __init__(self, is_output: IsOutput) -> None:
         self._is_output = is_output
         self._said = Pieces()
-        self._may_be_json: bool | None = None
         self._waits: list[SourceEvent] = []
 
     def certain(self, events: Sequence[SourceEvent]) -> Sequence[SourceEvent]:
         """Return the events of a parser that need not wait."""
         for at, event in enumerate(events):
-            if self._waits or (isinstance(event, _READ) and not _of_thinking(event) and self._begins_like_json()):
+            if self._waits or (isinstance(event, _READ) and not _of_thinking(event) and self._begins_output()):
                 self._waits += events[at:]
                 return events[:at]
             if isinstance(event, Text):
@@ -55,16 +45,13 @@ class MaybeOutput:
         waits, self._waits = self._waits, []
         texts = [_as_text(event) for event in waits]
         said, self._said = self._said.text() + "".join(e.text for e in texts if isinstance(e, Text)), Pieces()
-        self._may_be_json = None
         if waits and self._is_output(said, whole=True):
             return [event for event in texts if event is not None]
         return waits
 
-    def _begins_like_json(self) -> bool:
-        """Return whether only the beginning of JSON or of a code fence was said, not counting thinking and comments."""
-        if self._may_be_json is None:
-            self._may_be_json = _MAY_BE_JSON.match(self._said.text()) is not None
-        return self._may_be_json
+    def _begins_output(self) -> bool:
+        """Return whether nothing was said, or the beginning of JSON, a code fence, a comment or a tag of thinking."""
+        return self._said.text().lstrip("\ufeff \n\t\r")[:1] in ("", *"{[`<")
 
 
 def _of_thinking(event: SourceEvent) -> bool:

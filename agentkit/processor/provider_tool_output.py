@@ -24,12 +24,6 @@ _WRITTEN: Final = re.compile(
 _OFFERED: Final = "tools"
 """Tools that the model has found or been given: instructions, such as the descriptions of other tools."""
 
-_SUMMARY: Final = "compaction"
-"""The block in which a model has summarized the conversation. All that was in that is still compared."""
-
-_FOUND: Final = "sources"
-"""Of an action: the pages that it found."""
-
 _ENCODED: Final = re.compile(r"[A-Za-z0-9+/=_-]{256,}")  # a picture, a PDF file, something encrypted: no tool's name
 
 
@@ -39,12 +33,12 @@ def texts_of(block: Mapping[str, Any]) -> list[str]:
     >>> texts_of({"type": "mcp_call", "name": "fetch", "arguments": '{"url": "a"}', "output": "Hello!"})
     ['Hello!']
     """
-    if block.get("type") == _SUMMARY:
+    if block.get("type") == "compaction":  # the model's summary of the conversation, all of which is still compared
         return []
     others = [key for key in block if key == _OFFERED or _LABELS.fullmatch(key) or _WRITTEN.fullmatch(key)]
     outputs = [value for key, value in block.items() if key not in others]
     action = block.get("action")
-    return list(_texts([*outputs, action.get(_FOUND) if isinstance(action, Mapping) else None]))
+    return list(_texts([*outputs, action.get("sources") if isinstance(action, Mapping) else None]))
 
 
 def offered_in(block: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -38,7 +38,7 @@ class ResponseReader:
     """Reads one response's events.
 
     Its output numbers native and text calls in one sequence, has an id for every call and, in place of the text, what
-    was read from it. Thinking, unless it has no words, a native call, a provider's block and the finish end the text
+    was read from it. Thinking, a native call, a provider's block and the finish end the text
     before them: no text call reaches across. What was taken from it is in `record`.
 
     Args:
@@ -68,7 +68,6 @@ class ResponseReader:
         self._offered, self._output = offered, output
         self._asked = set[str]() if asked is None else asked
         self._unread: list[SourceEvent] = []  # what the source could not read of it; it may be text that is read here
-        self._wordless = False  # whether the last event was thinking without words
 
     def feed(self, event: SourceEvent) -> Iterable[SourceEvent]:
         """Read one event. Once the response is full, only its usage is read."""
@@ -78,15 +77,16 @@ class ResponseReader:
                 record.take(event, self.native)
             return ()
         if kind is Text and text is not None:
-            self._wordless = False
             return text.feed(event.text)  # type: ignore[union-attr]  # it is a text
         if kind is Finish:
             return self._finished(event)  # type: ignore[arg-type]
         if kind is UnreadCall:
             self._unread.append(event)
             return ()
-        if text is None or kind is ArgumentDelta or self._is_wordless(event):  # it does not divide the text around it
+        if text is None or kind is ArgumentDelta:  # it does not divide the text around it
             return record.keep_one(event, self.native)
+        if isinstance(event, ProviderBlock):
+            self._blocks.append(event)
         if text.begun and self._ends_text(event):
             return self._after_text(event, text)
         return text.feed_event(event, self.native)
@@ -138,20 +138,6 @@ class ResponseReader:
         if unread is not None and self._output is not None and self._output(text, whole=False):
             return None
         return unread
-
-    @property
-    def open(self) -> bool:
-        """Return whether a further response can continue a text call that this one left unfinished."""
-        return self.text is not None and not self.native.by_number and self.text.open
-
-    def _is_wordless(self, event: SourceEvent) -> bool:
-        """Return whether it is thinking without words, which some servers send with every text, or completes that."""
-        if isinstance(event, ProviderBlock):
-            self._blocks.append(event)
-            self._wordless = self._wordless and event.thinking
-        else:
-            self._wordless = isinstance(event, Thinking) and not event.text.strip()
-        return self._wordless
 
     def _ends_text(self, event: SourceEvent) -> bool:
         """Return whether a part of the message begins here, so that the text before it is over."""

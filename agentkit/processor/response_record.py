@@ -50,12 +50,7 @@ _OF_CALLS: Final = (CallStart, ArgumentDelta, CallEnd, CallError, ProviderBlock)
 
 
 class CallIds:
-    """The ids of a conversation's calls; each is used only once.
-
-    Args:
-        new: creates an id for a call that has none, or whose own is taken.
-        taken: the ids that were used so far.
-    """
+    """The ids of a conversation's calls; each is used only once. `new` creates one where a call's own is taken."""
 
     def __init__(self, new: Callable[[], str], taken: Iterable[str] = ()) -> None:
         self._new = new
@@ -83,10 +78,8 @@ class Draft:
         self._run_kind: TextualPart = TextPart
         self._whole: AssistantMessage | None = None
 
-    @property
-    def empty(self) -> bool:
-        """Return whether nothing was written yet."""
-        return not self._parts and not self._run
+    def __bool__(self) -> bool:
+        return bool(self._parts or self._run)
 
     def say(self, kind: TextualPart, text: str) -> None:
         """Add a piece of text; consecutive pieces of one kind become one part."""
@@ -108,11 +101,6 @@ class Draft:
         self._end_run()
         whole = ThinkingPart(thought, event.provider, event.data)
         self._parts.append(whole if event.thinking else ProviderPart(event.provider, event.data))
-
-    def add_call(self, call: ToolCall) -> None:
-        """Add a call that starts and ends here."""
-        self._end_run()
-        self._parts.append(call)
 
     def keep_place(self) -> int:
         """Keep a place for a call that starts here."""
@@ -155,20 +143,19 @@ class OpenCall:
 
 
 class OpenCalls:
-    """The calls of one source that have started but not ended, by the source's own numbers. Here, native ones."""
+    """The calls of one source that have started but not ended, by the source's own numbers.
 
-    textual = False
-    """True for calls in text, which has no ids, keeps what was written, and may contain calls that must not run
-    although they could be read."""
-    restores = False
-    """True if their model reads results quarantined, so that arguments that pass them on are made whole again."""
+    Args:
+        textual: whether they are in text, which has no ids and keeps what was written. Otherwise they are native.
+        restores: whether their model reads results quarantined, so that arguments that pass them on are made whole.
+        refusal: returns the reason why a call in text must not run; None if it may.
+    """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, *, textual: bool = False, restores: bool = False, refusal: Callable[[ToolCall], str | None] | None = None
+    ) -> None:
         self.by_number: dict[int, OpenCall] = {}
-
-    def refusal(self, call: ToolCall) -> str | None:
-        """Return the reason why a call in text must not run; None if it may."""
-        return None
+        self.textual, self.restores, self.refusal = textual, restores, refusal
 
 
 class ResponseRecord:
@@ -209,7 +196,8 @@ class ResponseRecord:
 
     def keep_one(self, event: SourceEvent, opened: OpenCalls) -> tuple[SourceEvent, ...]:
         """Keep an event immediately."""
-        if len(self.calls) >= self._limit and self._over_limit(event, opened):
+        index = event.index if len(self.calls) >= self._limit and isinstance(event, _OF_CALLS) else None
+        if index is not None and index not in opened.by_number:  # it belongs to a call after the last that is read
             return ()
         taken = self.take(event, opened)
         return (taken, self.finish) if self.full else (taken,)
@@ -226,11 +214,6 @@ class ResponseRecord:
     def goes_on(self) -> None:
         """Add the tokens of a further response, which follows."""
         self._spent = self.usage
-
-    def _over_limit(self, event: SourceEvent, opened: OpenCalls) -> bool:
-        """Return whether this belongs to a call after the last one that is read, now that all of those have started."""
-        index = event.index if isinstance(event, _OF_CALLS) else None
-        return index is not None and index not in opened.by_number
 
     # -------------------------------------------------------------- each kind of event
 
@@ -270,9 +253,9 @@ class ResponseRecord:
         return event if event.index == call.index else ArgumentDelta(call.index, event.text, event.key)
 
     def _take_end(self, event: CallEnd, opened: OpenCalls) -> SourceEvent:
-        if opened.textual and (why := opened.refusal(event.call)) is not None:
+        if opened.textual and opened.refusal is not None and (why := opened.refusal(event.call)) is not None:
             return self._take_error(CallError(event.index, "ambiguous_call", why, event.call), opened)
-        index, call = self._end(event.index, _restored(event.call) if opened.restores else event.call, opened)
+        index, call = self._end(event.index, event.call, opened)
         return event if call is event.call and index == event.index else CallEnd(index, call, event.repairs)
 
     def _take_error(self, event: CallError, opened: OpenCalls) -> SourceEvent:
@@ -292,36 +275,22 @@ class ResponseRecord:
         call = opened.by_number.get(index)
         if call is None:
             call = opened.by_number[index] = OpenCall(len(self.calls), self.draft.keep_place())
-            self._count(None)
+            self.calls.append(None)
         return call
 
-    def _count(self, call: ToolCall | None) -> None:
-        """Count one more call; None if it has not ended."""
-        self.calls.append(call)
-
     def _end(self, index: int, call: ToolCall, opened: OpenCalls) -> tuple[int, ToolCall]:
-        known = opened.by_number.pop(index, None)  # a source that uses a number twice means two calls
-        id = known.id if known is not None and known.id else self._ids.unique(call.id)
-        whole = call if call.id == id else call_as_read(id, call.name, call.arguments, call.format, call.raw)
-        if known is None:
-            number = len(self.calls)
-            self._count(whole)
-            self.draft.add_call(whole)
-        else:
-            number = known.index
-            self.calls[number] = whole
-            self.draft.fill(known.place, whole)
+        known = self._opened(index, opened)
+        del opened.by_number[index]  # a source that uses a number twice means two calls
+        id = known.id or self._ids.unique(call.id)
+        arguments = restore(call.arguments) if opened.restores else call.arguments  # `raw` stays as written
+        if call.id != id or arguments != call.arguments:
+            call = call_as_read(id, call.name, arguments, call.format, call.raw)
+        self.calls[known.index] = call
+        self.draft.fill(known.place, call)
         self._ended += 1
         if self._ended == self._limit:
             self.full, self.finish = True, Finish("tool_limit_reached")
-        return number, whole
-
-
-def _restored(call: ToolCall) -> ToolCall:
-    """Return the call with its arguments as the model means them; `raw` stays as written."""
-    arguments = restore(call.arguments)
-    same = arguments == call.arguments
-    return call if same else call_as_read(call.id, call.name, arguments, call.format, call.raw)
+        return known.index, call
 
 
 _TAKE: Final[Mapping[type, Callable[[ResponseRecord, Any, OpenCalls], SourceEvent]]] = {

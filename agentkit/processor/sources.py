@@ -17,24 +17,16 @@ from agentkit.processor.response import ResponseReader
 More = Callable[[AssistantMessage], Source | None]
 """Requests a further response that continues what was written so far; None lets it be cut."""
 
-DRAIN = 100  # events read after the last call, for the usage at a stream's end
-DRAIN_SECONDS = 2.0
+DRAIN = 2.0  # seconds for which a source is read after the last call, for the usage at its end
 
 
 class Sources:
-    """The sources of one response.
-
-    Args:
-        inbox: receives what they bring.
-        first: the response's own.
-        more: called at the token limit for a source that continues; None lets the response be cut.
-    """
+    """The sources of one response: the first one, and those that `more` returns at the token limit."""
 
     ended: SourceEnd | None = None
     """The last source is over; None until then."""
     refusal: ProviderError | None = None
     """Why the response could not continue after its token limit, if that was requested and its provider refused."""
-    _drained = 0  # events read although the response is full
     _timer: asyncio.TimerHandle | None = None
     _cut: Finish | None = None  # at the token limit, inside a call that may continue
     _limit: Finish | None = None  # the one after which a continuation was requested
@@ -52,12 +44,9 @@ class Sources:
             self.ended = SourceEnd()
 
     def drain(self) -> None:
-        """Read few more events, for a limited time: the response is full."""
-        self._drained += 1
-        if self._drained == DRAIN:
-            self._inbox.stop()
+        """Read on for a limited time: the response is full."""
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._inbox.stop)
+            self._timer = asyncio.get_running_loop().call_later(DRAIN, self._inbox.stop)
 
     def close(self) -> None:
         """Stop the clock: nothing is read any more."""
@@ -68,21 +57,15 @@ class Sources:
         """End at the token limit; the response may continue if it ended inside a call."""
         if self._more is not None and reader.text is not None:
             yield from reader.text.join(cut=True)
-            if reader.open:
+            if reader.text.open and not reader.native.by_number:
                 self._cut = limit
                 return
         yield from reader.feed(limit)
 
     def next(self, end: SourceEnd, reader: ResponseReader, *, wanted: bool) -> Finish | None:
-        """Continue with a further source, unless this was the last; then `ended` is set.
+        """Continue with a further source if one is `wanted`, unless this was the last; then `ended` is set.
 
-        Args:
-            end: has the error that it raised, if any; without one if the fate of the rest does not matter.
-            reader: reads the response.
-            wanted: whether more of the response is needed.
-
-        Returns:
-            The finish that now applies to the response after all, because nothing continues it.
+        Returns the finish that now applies to the response after all, because nothing continues it.
         """
         text, cut, self._cut = reader.text, self._cut, None
         if isinstance(end.failure, ProviderError) and self._limit is not None and text is not None and text.waits:

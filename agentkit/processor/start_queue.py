@@ -19,12 +19,9 @@ Gate = Callable[[ToolCall], str | None]
 
 
 class StartQueue:
-    """The admitted calls of one response that have not started, in `calls`.
+    """The admitted calls of one response that have not started, in `calls`; `wake` is called when to ask `ready` again.
 
-    Args:
-        gate: called when a call is about to start; None lets every call start.
-        sequential: whether a call holds up those after it.
-        wake: called when it is worth asking again for one that is ready.
+    With `sequential`, each call holds up those after it.
     """
 
     def __init__(self, gate: Gate | None, wake: Callable[[], None], *, sequential: bool) -> None:
@@ -34,11 +31,7 @@ class StartQueue:
         self._wake = wake
 
     def ready(self, undecided: Container[int]) -> Admitted | None:
-        """Return the first call that no other call holds up; whether it may start, `kept_back` says.
-
-        Args:
-            undecided: the calls whose approval is being decided.
-        """
+        """Return the first call that no other one, or its `undecided` approval, holds up; `kept_back` may still."""
         for admitted in self.calls:
             if admitted.index not in undecided and (not admitted.tool.policy.exclusive or self._locked(admitted)):
                 return admitted

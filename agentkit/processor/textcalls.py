@@ -6,7 +6,7 @@ Pure: text in, events out. The parser is passed as an argument.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from agentkit.events import CallEnd, CallError, SourceEvent, Text
@@ -21,30 +21,16 @@ if TYPE_CHECKING:
     from agentkit.formats import Parser
 
 
-class TextOpenCalls(OpenCalls):
-    """The calls of a text that have started but not ended.
+def _refusal(already_run: Iterable[ToolCall], quoted: Quoted | None) -> Callable[[ToolCall], str | None]:
+    """Return the function that says, for the model, why a call in text must not run: it already ran, or is a quote."""
+    ran = set(map(_key, already_run))
 
-    Args:
-        already_run: calls of the response before, which its token limit cut: they are not run a second time.
-        quoted: whether what the model has read names a call's tool: it is not run. None skips this check.
-        restores: whether the model reads results quarantined, so that its arguments may pass on what was cut there.
-    """
-
-    textual = True
-
-    def __init__(
-        self, already_run: Iterable[ToolCall] = (), quoted: Quoted | None = None, *, restores: bool = False
-    ) -> None:
-        super().__init__()
-        self.restores = restores
-        self._already_run = set(map(_key, already_run))
-        self._quoted = quoted
-
-    def refusal(self, call: ToolCall) -> str | None:
-        """Return the reason why a call must not run, for the model: it already ran, or may be quoted."""
-        if self._already_run and _key(call) in self._already_run:
+    def refusal(call: ToolCall) -> str | None:
+        if ran and _key(call) in ran:
             return not_run.ALREADY_RUN.text()
-        return not_run.QUOTED.text() if self._quoted is not None and self._quoted(call) is not None else None
+        return not_run.QUOTED.text() if quoted is not None and quoted(call) is not None else None
+
+    return refusal
 
 
 def _key(call: ToolCall) -> tuple[str, str]:
@@ -52,18 +38,16 @@ def _key(call: ToolCall) -> tuple[str, str]:
 
 
 class TextCalls:
-    """Reads one response's text for calls.
+    """Reads one response's text for calls; those of tools that untrusted input names are answered with an error.
 
     Args:
         record: receives what is read.
         new_parser: creates a parser; None for a native model, whose text is only read by `recovery`.
         written: keeps the text as it was written, so that a further response may continue it; None keeps nothing.
-        quoted: whether what a native model has read names a call's tool: it is answered with an error. None skips this
-            check.
+        quoted: see `Recovery`.
         already_run: the calls that ran in the previous response, if its token limit cut it.
-        output: whether the whole text is meant as the run's output, and so no call. None: any text may be the output.
-        recovery: finds calls in other formats, as in a native model's text; they count if there is none in these. None
-            leaves them as text.
+        output: see `MaybeOutput`.
+        recovery: finds calls in other formats, which count if there is none in these. None leaves them as text.
     """
 
     def __init__(
@@ -81,16 +65,16 @@ class TextCalls:
         self._recovery = recovery
         self.quotes = False
         """True if a call was found that is quoted, drafted or described."""
+        self.native = new_parser is None
         self._new_parser = new_parser
         self._written = written
-        self._calls = TextOpenCalls(already_run, quoted, restores=new_parser is not None)
-        self._calls.textual = new_parser is not None  # in a native model's text, calls count only from `close` on
+        in_text = new_parser is not None  # in a native model's text, calls count only from `close` on
+        self._calls = OpenCalls(textual=in_text, restores=in_text, refusal=_refusal(already_run, quoted))
         self._reply = None if output is None else MaybeOutput(output)
         self._parser: Parser | None = None
         self._after: Parser | None = None  # the closed parser that read the text before, in the same response
         self._first = False  # whether the parser reads the very beginning
         self._further: list[str] | None = None  # the text of a further response, while that is not complete
-        self._silent = False  # whether a further response has said nothing
 
     def feed(self, text: str) -> Iterable[SourceEvent]:
         """Read a piece of text."""
@@ -116,19 +100,9 @@ class TextCalls:
             self.quotes = recovery.quotes
 
     @property
-    def recovers(self) -> bool:
-        """Return whether calls in other formats may still count."""
-        return self._recovery is not None and self._recovery.open
-
-    @property
-    def native(self) -> bool:
-        """Return whether this is a native model's text."""
-        return self._new_parser is None
-
-    @property
     def unread(self) -> bool:
         """Return whether the end of the response may bring something."""
-        return self.begun or self.asked or self.recovers
+        return self.begun or self.asked or (self._recovery is not None and self._recovery.open)
 
     def _keep(self, events: Sequence[SourceEvent]) -> Iterable[SourceEvent]:
         if (recovery := self._recovery) is not None and recovery.open:
@@ -148,7 +122,7 @@ class TextCalls:
         if self._written is not None:
             self._written.report(last)
             self._written.end()
-            last = self._written.as_cut(last) if cut or self._silent else last
+            last = self._written.as_cut(last) if cut else last
         if self._reply is not None:
             last = [*self._reply.certain(last), *self._reply.release()]
         yield from self._keep(last)
@@ -158,7 +132,7 @@ class TextCalls:
         if self._new_parser is None:
             return (Text(text),)
         if self._parser is None:
-            self._first = self._record.draft.empty
+            self._first = not self._record.draft
             self._parser = self._new_parser(self._first, self._after)
         events: Sequence[SourceEvent] = self._parser.feed(text)
         if self._written is not None:
@@ -211,21 +185,16 @@ class TextCalls:
         self._record.goes_on()
 
     def join(self, *, cut: bool) -> Iterator[SourceEvent]:
-        """Read a further response, now that it is complete: as more of the open call, or as mere text.
-
-        Args:
-            cut: whether it also reached its token limit.
-        """
+        """Read a further response, now that it is complete: as more of the open call, or as mere text."""
         if self._further is None or self._written is None:
             return
         text, self._further = "".join(self._further), None
-        self._silent = not text
-        if self._silent or self._record.full:
-            return
         new_parser = self._new_parser
-        if new_parser and self._written.continues(text, lambda same: new_parser(same and self._first, None), cut=cut):
+        if self._record.full or new_parser is None or self._parser is None:
+            return
+        if self._written.continues(text, lambda same: new_parser(same and self._first, None), cut=cut):
             yield from self._keep(self._read(text))
-        elif self._parser is not None:
+        else:
             yield from self._end([*map(_unfinished, self._parser.close())], cut=True)
             yield from self._keep([Text(text)])
 

@@ -18,7 +18,7 @@ from agentkit.messages import ResultContent, TextPart
 from agentkit.processor import not_run
 from agentkit.processor.author_errors import SENT, AuthorErrors
 from agentkit.processor.error_results import cap, error_result, exception_result
-from agentkit.processor.workers import WORKERS, Claim, NoThread, Unraisable
+from agentkit.processor.workers import WORKERS, Claim, NoThread
 from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.output import NO_VALUE, shows_nothing
 from agentkit.tool.own_thread import hint, thread_of, thread_of_method
@@ -69,34 +69,41 @@ async def run_tool(
             cancelled.
         KeyboardInterrupt: raised by a tool on the event loop, where it comes from the operator.
     """
-    faults = AuthorErrors() if faults is None else faults
+    log = AuthorErrors() if faults is None else faults
     task = asyncio.current_task()
+
+    def plain() -> Outcome | Any:  # the value is also rendered in the thread: that may be long work
+        try:
+            value = tool.invoke(arguments, context)
+        except (StopIteration, KeyboardInterrupt, GeneratorExit) as e:  # no coroutine may raise it
+            return _failed(tool, e, limit, keep, log)
+        finally:
+            if ended is not None:
+                ended()
+        return value if waits(value) else read_value(tool, value, limit, keep, log)
+
     try:
         if tool.is_async:
             value = await tool.invoke(arguments, context)
-            if type(value) in _WORDS:
-                return outcome(result_as_returned(value), limit, keep)
-            if type(value) not in _READABLE and waits(value):
-                value = await value
-            return read_value(tool, value, limit, keep, faults)
-        plain = partial(_run_plain, tool, arguments, context, limit, keep, ended, faults)
+            return read_value(tool, await value if waits(value) else value, limit, keep, log)
         owner = tool.method if tool.instance is None else tool.instance
         done = await WORKERS.run(plain, claim, thread_of(owner) if tool.policy.one_thread else None)
-        return done if isinstance(done, Outcome) else read_value(tool, await done, limit, keep, faults)
+        return done if isinstance(done, Outcome) else read_value(tool, await done, limit, keep, log)
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
     except SuspendedCall as e:
         return Outcome(error_result("denied", f"waits for the user's approval: {e}"), (), e)
     except NoThread as e:
         return outcome(not_run.NO_THREAD.result(why=e), limit, keep)
-    except Unraisable as e:
-        faults.report_error(tool.where, e.__cause__ or e)
-        return outcome(exception_result(e.__cause__ or e), limit, keep)
     except BaseException as e:  # noqa: BLE001 - the boundary: a tool's error is data, even sys.exit() and a native panic
         _let_go(e, task)
-        note = hint(e, tool.instance)
-        faults.report_error(tool.where, e, note.removeprefix("; ") or SENT)
-        return outcome(exception_result(e, note), limit, keep)
+        return _failed(tool, e, limit, keep, log)
+
+
+def _failed(tool: BoundTool, error: BaseException, limit: int | None, keep: Keep, faults: AuthorErrors) -> Outcome:
+    note = hint(error, tool.instance)
+    faults.report_error(tool.where, error, note.removeprefix("; ") or SENT)
+    return outcome(exception_result(error, note), limit, keep)
 
 
 async def in_a_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -114,24 +121,6 @@ def _let_go(error: BaseException, task: asyncio.Task[Any] | None) -> None:
             if asyncio.current_task() is task:
                 return
         raise error
-
-
-def _run_plain(
-    tool: BoundTool,
-    arguments: Mapping[str, Any],
-    context: ToolContext | None,
-    limit: int | None,
-    keep: Keep,
-    ended: Callable[[], None] | None,
-    faults: AuthorErrors,
-) -> Outcome | Any:
-    """Run in a thread, where the value is also rendered: that may be long work. An awaitable is left to the caller."""
-    try:
-        value = tool.invoke(arguments, context)
-    finally:
-        if ended is not None:
-            ended()
-    return value if waits(value) else read_value(tool, value, limit, keep, faults)
 
 
 def waits(value: Any) -> bool:

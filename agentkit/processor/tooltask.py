@@ -37,14 +37,7 @@ _ABANDONED: set[asyncio.Task[Any]] = set()  # tools that ignore their cancellati
 
 
 class ToolTask:
-    """A running tool.
-
-    Args:
-        admitted: the call.
-        config: sets how long it may take, and how much of its result the model reads.
-        faults: logs what its author must fix.
-        on_end: called once, with its result and the seconds that it took.
-    """
+    """A running tool; `on_end` is called once, with its result and the seconds that it took."""
 
     task: asyncio.Task[Any] | None = None
     _claim: Claim | None = None  # a plain function may have to wait for a thread
@@ -73,11 +66,7 @@ class ToolTask:
     # -------------------------------------------------------------- running
 
     def start(self, context: ToolContext | None) -> None:
-        """Start its task, whose first step is taken now; context variables that are set are visible to the tool.
-
-        Args:
-            context: what the tool can learn about its call; None if it takes none.
-        """
+        """Start its task, whose first step is taken now; context variables that are set are visible to the tool."""
         loop, timeout = asyncio.get_running_loop(), self._timeout
         task = self.task = start_now(self._run(context), loop)
         if timeout is not None and self._on_end is not None:
@@ -101,25 +90,21 @@ class ToolTask:
         tool = self.admitted.tool
         done: Outcome | None = None
         try:
-            ended = None
-            if self._lock is not None:
-                self._lock.begin()
-                ended = self._lock.function_over
-            limit, keep = self._cap
-            done = await run_tool(tool, self.admitted.arguments, context, limit, keep, self._claim, ended, self._faults)
+            if (lock := self._lock) is not None:
+                lock.begin()
+            ended = None if lock is None else lock.function_over
+            arguments, (limit, keep) = self.admitted.arguments, self._cap
+            done = await run_tool(tool, arguments, context, limit, keep, self._claim, ended, self._faults)
         except asyncio.CancelledError as e:  # stopped by us, or by the end of the loop, or raised by the tool itself
             if not self.own_task.cancelling():
                 self._faults.report_error(tool.where, e)
-                done = self._outcome(exception_result(e))
+                done = outcome(exception_result(e), *self._cap)
         except KeyboardInterrupt as e:
             await interrupt(e)
         finally:
             if done is None or (self._stopped is not None and done.suspended is None):
-                done = self._outcome(self._stopped or error_result("cancelled", _CANCELLED))
+                done = outcome(self._stopped or error_result("cancelled", _CANCELLED), *self._cap)
             self._report(done)
-
-    def _outcome(self, result: ToolResult) -> Outcome:
-        return outcome(result, *self._cap)
 
     def _report(self, done: Outcome) -> None:
         """Report the outcome, unless one was reported."""
@@ -128,13 +113,12 @@ class ToolTask:
             return
         if self._timer is not None:
             self._timer.cancel()
-        now, timeout, started = perf_counter(), self._timeout, self.start_time
+        now, timeout, tool = perf_counter(), self._timeout, self.admitted.tool
         took = now - self._since
-        if timeout is not None and took > timeout + _LATE:
-            tool = self.admitted.tool
-            if tool.is_async and self._stopped is None:
-                _LOG.warning(_BLOCKED, tool.where, took, timeout)
-        on_end(self, done, 0.0 if started is None else now - started)
+        if timeout is not None and took > timeout + _LATE and tool.is_async and self._stopped is None:
+            _LOG.warning(_BLOCKED, tool.where, took, timeout)
+        started = self._begun if self._claim is None else self._claim.taken  # 0 if the tool's own code never did
+        on_end(self, done, now - started if started else 0.0)
 
     @property
     def kept_out(self) -> bool:
@@ -145,11 +129,6 @@ class ToolTask:
     def stopped(self) -> bool:
         """Return whether it was stopped: its time was up, or it was cancelled."""
         return self._stopped is not None
-
-    @property
-    def start_time(self) -> float | None:
-        """When the tool's own code started, by `perf_counter`; None if it never did."""
-        return (self._begun if self._claim is None else self._claim.taken) or None
 
     # -------------------------------------------------------------- its end
 
@@ -166,7 +145,7 @@ class ToolTask:
             self._lock.give_up()
         _ABANDONED.add(task)
         task.add_done_callback(_ABANDONED.discard)
-        self._report(self._outcome(self._stopped or error_result("cancelled", _CANCELLED)))
+        self._report(outcome(self._stopped or error_result("cancelled", _CANCELLED), *self._cap))
 
     def _keep_out(self) -> bool:
         """Keep the tool's own code from starting; False if it has started."""
@@ -178,12 +157,7 @@ class ToolTask:
         return kept_out
 
     def expire(self, timeout: float, of: str = "") -> None:
-        """Stop it, because its time is up.
-
-        Args:
-            timeout: the seconds that it had.
-            of: whose time it was, if not its own, as in ` of this turn`.
-        """
+        """Stop it, because its time is up, or that `of` something else, as in ` of this turn`."""
         if self._keep_out():  # it waits for a thread, and now gets none
             self._stop(not_run.NO_FREE_THREAD.result(seconds=timeout, of=of, threads=WORKERS.state()))
             return
@@ -201,4 +175,4 @@ class ToolTask:
         if self._begun:
             self._timer = asyncio.get_running_loop().call_later(GRACE, self.abandon)
         else:  # its task ends without having started
-            self._report(self._outcome(answer))
+            self._report(outcome(answer, *self._cap))

@@ -110,11 +110,7 @@ class Turn(EventStream[Event]):
         return [(call, answers[index]) for index, call in enumerate(calls) if call is not None and index in answers]
 
     def answer(self, index: int) -> ToolMessage | None:
-        """A call's answer, from the moment its event is yielded; None before that.
-
-        Args:
-            index: the call's index, as in its events.
-        """
+        """A call's answer, by its index, from the moment its event is yielded; None before that."""
         return self._runner.answers.get(index)
 
     @property
@@ -133,8 +129,7 @@ class Turn(EventStream[Event]):
     @property
     def pending(self) -> tuple[ToolCall, ...]:
         """The calls that wait for a person's approval, in call order; for one that waits inside, those inside it."""
-        approvals = self._runner.approvals
-        return approvals.waiting() if approvals.pending else ()
+        return self._runner.approvals.waiting()
 
     @property
     def suspended_states(self) -> Mapping[str, Any]:
@@ -165,10 +160,8 @@ class Turn(EventStream[Event]):
         `unknown` if the source did not say, `error` if it raised, `cancelled` if the turn was cancelled, or left before
         the source had said.
         """
-        return self._ending() if self._finish is None else self._finish
-
-    def _ending(self) -> Finish:
-        """Why it ended, as far as is known."""
+        if self._finish is not None:
+            return self._finish
         ended = self._sources.ended
         if ended is not None and ended.failure is not None:
             return Finish("error")
@@ -213,7 +206,7 @@ class Turn(EventStream[Event]):
         try:
             while sources.ended is None or items or not runner.idle:
                 while items:
-                    self._unconsumed = iter(self._handle(inbox.take()))
+                    self._unconsumed = iter(self._handle(items.popleft()))
                     for event in self._unconsumed:
                         yield event
                         for following in self._admit(event) if type(event) in _ENDS else ():
@@ -300,12 +293,7 @@ class Turn(EventStream[Event]):
             self._runner.cancel()
 
     def replace_answer(self, end: ToolCompleted | ToolFailed | ToolSkipped, answer: ToolMessage) -> None:
-        """Replace the tool event that is yielded: its call was answered from outside.
-
-        Args:
-            end: the event to yield in its place.
-            answer: the answer.
-        """
+        """Replace the tool event that is yielded by this `end`: its call was answered from outside."""
         self._runner.replace_answer(end, answer)
 
     def wait_on(self, ids: Collection[str]) -> None:
@@ -350,4 +338,4 @@ class Turn(EventStream[Event]):
             self.results = self._runner.finish(self._reader.record.calls)
             self._reader.record.draft.close()
             self._is_over()  # even after an error: `aclose` waits for this
-            self._finish = self._finish or self._ending()
+            self._finish = self.finish

@@ -26,10 +26,6 @@ class NoThread(RuntimeError):
     """A function was not run: every thread is held by one that does not return although nothing waits for it."""
 
 
-class Unraisable(RuntimeError):
-    """A function raised what no coroutine can raise, or what would stop the event loop; that is its `__cause__`."""
-
-
 class Claim:
     """A claim to run something: the first thread to take it may. `taken` is when it did, by `perf_counter`."""
 
@@ -125,8 +121,6 @@ class Workers:
 
         Raises:
             NoThread: no thread will ever be free, as far as is known.
-            Unraisable: the function raised what a coroutine cannot raise or what would stop the loop, as its message
-                says (`StopIteration`, `KeyboardInterrupt`, `GeneratorExit`). Any other exception is raised unchanged.
         """
         job = _Job(function, Claim() if claim is None else claim)
         if own is None:
@@ -138,8 +132,6 @@ class Workers:
         except asyncio.CancelledError:
             self._leave(job)
             raise
-        if isinstance(error, StopIteration | KeyboardInterrupt | GeneratorExit):
-            raise Unraisable(f"{type(error).__name__}: {error}") from error
         if error is not None:
             raise error
         return value

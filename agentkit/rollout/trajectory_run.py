@@ -69,13 +69,6 @@ WhyEnded = tuple[TrajectoryEnd, str | None]
 ReadCalls = list[CallEnd | CallError]
 
 
-class _TextCalls(OpenCalls):
-    """The calls of a response that is read as a whole: none was made before it, and none is quoted."""
-
-    textual = True
-    restores = True
-
-
 class TrajectoryRun:
     """One trajectory while it runs.
 
@@ -311,7 +304,7 @@ class TrajectoryRun:
             events, other = with_attempts(events, format, self._specs)
             if other is not None:
                 self._setup.unread(other)
-        opened = _TextCalls()
+        opened = OpenCalls(textual=True, restores=True)
         return [response.take(event, opened) for event in events if type(event) not in _PARTIAL]
 
     async def _answer(self, calls: ReadCalls, generation: Generation) -> WhyEnded | None:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agentkit import ProcessorConfig, ResponseProcessor, ToolCall, ToolRegistry
 from agentkit.events import CallEnd, Finish, ProviderBlock, SourceEvent, Text, Thinking
@@ -46,35 +43,6 @@ READERS = [
     ({"formats": "auto"}, "invoke"),
 ]
 DIVIDE = (Thinking("hm"), ProviderBlock("m", {"type": "x"}))
-OPEN = [
-    "`",
-    "``",
-    "```\n",
-    "~~~py\n",
-    "<pre>",
-    "<!-- ",
-    "<example>",
-    "<tool_response>",
-    "<think>",
-    "> ",
-    "    ",
-    "Write ",
-    "\n",
-]
-CLOSE = [
-    "`",
-    "``",
-    "\n```\n",
-    "\n~~~\n",
-    "</pre>",
-    " -->",
-    "</example>",
-    "</tool_response>",
-    "</think>",
-    "\n",
-    ".",
-    " then ",
-]
 
 
 @pytest.mark.parametrize("divide", DIVIDE, ids=["thinking", "block"])
@@ -97,21 +65,3 @@ def test_no_call_after_what_ends_is_lost(
     expected = called([Text(first), Text(second)], **config)
     assert expected
     assert called([Text(first), divide, Text(second)], **config) == expected
-
-
-@pytest.mark.share(12)
-@pytest.mark.parametrize("blank", ["", "\n", " \n\t"])
-@pytest.mark.parametrize(("config", "format"), READERS, ids=["native", "hermes", "xml", "auto"])
-@given(st.lists(st.sampled_from([*OPEN, *CLOSE, "CALL", "“", "”"]), max_size=8), st.data())
-def test_thinking_without_words_divides_nothing(
-    config: dict[str, Any], format: str, blank: str, words: list[str], data: st.DataObject
-) -> None:
-    """Not even a mark, or a call."""
-    text = "".join(call_in(format, f"text {n}") if word == "CALL" else word for n, word in enumerate(words))
-    places = sorted({0, len(text), *data.draw(st.sets(st.integers(0, len(text)), max_size=4))})
-    pieces = [Text(text[start:end]) for start, end in pairwise(places)]
-    block = ProviderBlock("m", {"reasoning_content": blank}, thinking=True)
-    events = [
-        event for piece in pieces for event in (piece, Thinking(blank), *data.draw(st.sampled_from([[], [block]])))
-    ]
-    assert called(events, **config) == called(pieces, **config)

@@ -140,18 +140,3 @@ def test_what_comes_together_is_read_as_what_comes_apart(
     assert told(read([*bursts, deltas], config)) == told(
         read([[event] for burst in (*bursts, deltas) for event in burst], config)
     )
-
-
-@pytest.mark.parametrize("config", [ProcessorConfig(), ProcessorConfig(formats=("hermes",))], ids=["native", "text"])
-def test_text_is_shown_as_it_comes(config: ProcessorConfig) -> None:
-    """Only what waits already is joined, and only text."""
-    together: list[SourceEvent] = [Text("? "), Text("! "), Thinking("c"), Thinking("d"), Text("? ")]
-    assert read([[Text("! ")], together, [Text("! ")], [Finish("stop")]], config) == [
-        Text("! "),
-        Text("? ! "),
-        Thinking("c"),
-        Thinking("d"),
-        Text("? "),
-        Text("! "),
-        Finish("stop"),
-    ]
