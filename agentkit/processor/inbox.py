@@ -1,4 +1,4 @@
-"""One queue for the events of a turn's source and of its tools. Knows the event loop.
+"""One queue for the events of a turn's source and of its tools. Knows the event loop; only joins text.
 
 The source is read in a separate task, the same one from first to last, as generators expect.
 """
@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 
 from agentkit.errors import ProviderError
-from agentkit.events import SourceEvent, ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
+from agentkit.events import SourceEvent, Text, ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
 from agentkit.processor.eager_tasks import interrupt, start_now
 
+PIECE = 1_000
+"""Characters of text that are read at once: other tasks run in between. A reply may come as one event."""
 AHEAD = 64  # source events read before the consumer takes the first: a burst of one network packet, and a bound
 
 Source = AsyncIterable[SourceEvent] | Iterable[SourceEvent]
@@ -48,6 +50,17 @@ class Inbox:
         for item in [i for i in self.items if isinstance(i, ToolCompleted | ToolFailed | ToolSkipped)]:
             if item.index == index:
                 self.items.remove(item)
+
+    def take(self) -> SourceEvent | ToolEvent | SourceEnd:
+        """Return the next event, of which there is one; text that came together is one piece, read in one step."""
+        items, item = self.items, self.items.popleft()
+        if type(item) is not Text or not items or type(items[0]) is not Text:
+            return item
+        pieces, size = [item.text], len(item.text)
+        while items and type(items[0]) is Text and size < PIECE:
+            pieces.append(items.popleft().text)  # type: ignore[union-attr]  # it is a text
+            size += len(pieces[-1])
+        return Text("".join(pieces))
 
     def wake(self) -> None:
         """Make `wait` return without an event."""
@@ -95,12 +108,18 @@ class Inbox:
     async def _take(self, source: AsyncIterable[SourceEvent]) -> None:
         items = self.items
         async for event in source:
-            items.append(event)
-            if self._news is not None:
-                self.wake()
-            if len(items) >= AHEAD:  # until the consumer has taken them
-                self._space = asyncio.get_running_loop().create_future()
-                await self._space
+            long = type(event) is Text and len(event.text) > PIECE
+            for piece in _cut(event.text) if long else (event,):  # type: ignore[union-attr]  # it is a text
+                items.append(piece)
+                if self._news is not None:
+                    self.wake()
+                if long or len(items) >= AHEAD:  # until the consumer has taken them
+                    self._space = asyncio.get_running_loop().create_future()
+                    await self._space
+
+
+def _cut(text: str) -> Iterator[Text]:
+    return (Text(text[at : at + PIECE]) for at in range(0, len(text), PIECE))
 
 
 async def _each(source: Iterable[SourceEvent]) -> AsyncIterator[SourceEvent]:

@@ -74,7 +74,7 @@ class ResponseReader:
         record, text, kind = self.record, self.text, type(event)
         if record.full:
             if kind is Usage:
-                record.take(event, self.native)
+                record.keep_one(event, self.native)
             return ()
         if kind is Text and text is not None:
             return text.feed(event.text)  # type: ignore[union-attr]  # it is a text

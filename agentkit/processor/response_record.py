@@ -194,22 +194,18 @@ class ResponseRecord:
         """Keep events; most come alone."""
         return self.keep_one(events[0], opened) if len(events) == 1 else self.keep(events, opened)
 
-    def keep_one(self, event: SourceEvent, opened: OpenCalls) -> tuple[SourceEvent, ...]:
-        """Keep an event immediately."""
+    def keep_one(self, event: Any, opened: OpenCalls) -> tuple[SourceEvent, ...]:
+        """Keep an event for the message, and number its call."""
         index = event.index if len(self.calls) >= self._limit and isinstance(event, _OF_CALLS) else None
         if index is not None and index not in opened.by_number:  # it belongs to a call after the last that is read
             return ()
-        taken = self.take(event, opened)
-        return (taken, self.finish) if self.full else (taken,)
-
-    def take(self, event: Any, opened: OpenCalls) -> SourceEvent:
-        """Keep an event for the message, and number its call."""
-        take = _TAKE.get(type(event))
-        if take is None:
+        keep = _KEEPERS.get(type(event))
+        if keep is None:
             raise TypeError(
                 f"a response consists of events such as Text('hi'); found {type(event).__name__} {event!r:.80}"
             )
-        return take(self, event, opened)
+        kept = keep(self, event, opened)
+        return (kept, self.finish) if self.full else (kept,)
 
     def goes_on(self) -> None:
         """Add the tokens of a further response, which follows."""
@@ -247,7 +243,7 @@ class ResponseRecord:
         return event if event[:] == known else CallStart(*known)
 
     def _take_delta(self, event: ArgumentDelta, opened: OpenCalls) -> SourceEvent:
-        call = self._opened(event.index, opened)
+        call = opened.by_number.get(event.index) or self._opened(event.index, opened)
         if not opened.textual:
             call.raw.add(event.text)
         return event if event.index == call.index else ArgumentDelta(call.index, event.text, event.key)
@@ -293,7 +289,7 @@ class ResponseRecord:
         return known.index, call
 
 
-_TAKE: Final[Mapping[type, Callable[[ResponseRecord, Any, OpenCalls], SourceEvent]]] = {
+_KEEPERS: Final[Mapping[type, Callable[[ResponseRecord, Any, OpenCalls], SourceEvent]]] = {
     **dict.fromkeys((Text, Thinking, Markup), ResponseRecord._say),
     ProviderBlock: ResponseRecord._take_block,
     CallStart: ResponseRecord._take_start,

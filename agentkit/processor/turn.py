@@ -206,7 +206,7 @@ class Turn(EventStream[Event]):
         try:
             while sources.ended is None or items or not runner.idle:
                 while items:
-                    self._unconsumed = iter(self._handle(items.popleft()))
+                    self._unconsumed = iter(self._handle(inbox.take()))
                     for event in self._unconsumed:
                         yield event
                         for following in self._admit(event) if type(event) in _ENDS else ():

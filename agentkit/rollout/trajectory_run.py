@@ -305,7 +305,7 @@ class TrajectoryRun:
             if other is not None:
                 self._setup.unread(other)
         opened = OpenCalls(textual=True, restores=True)
-        return [response.take(event, opened) for event in events if type(event) not in _PARTIAL]
+        return [kept for each in events if type(each) not in _PARTIAL for kept in response.keep_one(each, opened)]
 
     async def _answer(self, calls: ReadCalls, generation: Generation) -> WhyEnded | None:
         """Answer all calls of a turn; says why it was the last one, if it was."""

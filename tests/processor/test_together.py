@@ -140,3 +140,37 @@ def test_what_comes_together_is_read_as_what_comes_apart(
     assert told(read([*bursts, deltas], config)) == told(
         read([[event] for burst in (*bursts, deltas) for event in burst], config)
     )
+
+
+@pytest.mark.parametrize("config", [ProcessorConfig(), ProcessorConfig(formats=("hermes",))], ids=["native", "text"])
+def test_text_is_shown_as_it_comes(config: ProcessorConfig) -> None:
+    """Only what waits already is joined, and only text."""
+    together: list[SourceEvent] = [Text("? "), Text("! "), Thinking("c"), Thinking("d"), Text("? ")]
+    assert read([[Text("! ")], together, [Text("! ")], [Finish("stop")]], config) == [
+        Text("! "),
+        Text("? ! "),
+        Thinking("c"),
+        Thinking("d"),
+        Text("? "),
+        Text("! "),
+        Finish("stop"),
+    ]
+
+
+def test_a_long_reply_in_one_event_leaves_the_loop_to_other_tasks() -> None:
+    async def turns_of_another_task() -> int:
+        count = 0
+
+        async def other() -> None:
+            nonlocal count
+            while True:
+                count += 1
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(other())
+        async for _ in ResponseProcessor(ToolRegistry(note)).process([Text("[" * 20_000), Finish("stop")]):
+            pass
+        task.cancel()
+        return count
+
+    assert asyncio.run(turns_of_another_task()) > 20
