@@ -32,7 +32,7 @@ def _is_example(tool: ToolSpec, arguments: Mapping[str, Any]) -> bool:
 
 
 @dataclass(slots=True, eq=False)  # not frozen: there is one for each call, and that would double its cost
-class Admitted:
+class AdmittedCall:
     """A call that may run, with its validated arguments, the lock that it holds, and why it can never have it."""
 
     index: int
@@ -70,7 +70,7 @@ class KnownTools(Protocol):
 class Admission:
     """Admits the calls of one response, or says what is wrong with them."""
 
-    _last: Admitted | None = None  # the terminating call: the calls after it do not run
+    _last: AdmittedCall | None = None  # the terminating call: the calls after it do not run
     _closed: ToolResult | None = None  # the answer to every further call
 
     def __init__(
@@ -81,7 +81,7 @@ class Admission:
         self._added = added
         self.faults = faults
 
-    def admit(self, event: CallEnd | CallError) -> Admitted | ToolFailed | ToolSkipped:
+    def admit(self, event: CallEnd | CallError) -> AdmittedCall | ToolFailed | ToolSkipped:
         """Return the call with its validated arguments; or its answer, which says what is wrong with it."""
         index, call = event.index, event.call
         if self._last is not None and index > self._last.index:
@@ -94,18 +94,18 @@ class Admission:
             names = ", ".join(f.name for f in self._config.text_formats) or "no format"
             return ToolSkipped(index, call, not_run.NATIVE_OFF.result(formats=names))
         checked = self._check(index, call)
-        return checked if isinstance(checked, Admitted) else ToolFailed(index, call, checked, 0.0)
+        return checked if isinstance(checked, AdmittedCall) else ToolFailed(index, call, checked, 0.0)
 
     def close(self, answer: ToolResult) -> None:
         """Give this answer to every further call that can be read."""
         self._closed = answer
 
-    def terminate(self, last: Admitted) -> ToolResult:
+    def terminate(self, last: AdmittedCall) -> ToolResult:
         """Let no call after this one run; return their answer."""
         self._last = last
         return not_run.TERMINATED.result(name=last.call.name)
 
-    def _check(self, index: int, call: ToolCall) -> Admitted | ToolResult:
+    def _check(self, index: int, call: ToolCall) -> AdmittedCall | ToolResult:
         tool = self._registry.get_tool(call.name)
         if tool is None or (tool.xml_only and not self._config.is_tagged(call.format)):
             return error_result("unknown_tool", unknown_tool(call.name, self._names(call)))
@@ -121,7 +121,7 @@ class Admission:
             return error_result("invalid_arguments", _EXAMPLE)
         if self._added is not None and (added := self._added(tool)):
             arguments = {**arguments, **added}
-        return Admitted(index, call, tool, arguments)
+        return AdmittedCall(index, call, tool, arguments)
 
     def _misread(self, event: CallError) -> ToolResult:
         if event.code == "unknown_tool":

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from agentkit.checks.keys import words
 from agentkit.events import ApprovalRequired
 from agentkit.messages import ToolCall
-from agentkit.processor.admission import Admitted
+from agentkit.processor.admission import AdmittedCall
 from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.tool_run import in_a_thread
@@ -34,7 +34,7 @@ class Approval(NamedTuple):
 
 
 def decide(
-    rule: Predicate, admitted: Admitted, context: ToolContext, faults: AuthorErrors
+    rule: Predicate, admitted: AdmittedCall, context: ToolContext, faults: AuthorErrors
 ) -> Approval | asyncio.Future[Any]:
     """Ask about one call; return the answer, or an awaitable for `decision_of`. Errors are logged."""
     call = admitted.call.copy()
@@ -45,7 +45,7 @@ def decide(
         return _undecided(e, admitted, faults)
 
 
-def decision_of(answer: asyncio.Future[Any], admitted: Admitted, faults: AuthorErrors) -> Approval:
+def decision_of(answer: asyncio.Future[Any], admitted: AdmittedCall, faults: AuthorErrors) -> Approval:
     """Return the answer of a predicate that was awaited."""
     try:
         return _read(answer.result(), admitted, faults)
@@ -55,7 +55,7 @@ def decision_of(answer: asyncio.Future[Any], admitted: Admitted, faults: AuthorE
         return _undecided(e, admitted, faults)
 
 
-def _read(answer: object, admitted: Admitted, faults: AuthorErrors) -> Approval:
+def _read(answer: object, admitted: AdmittedCall, faults: AuthorErrors) -> Approval:
     if isinstance(answer, bool):
         return Approval(answer)
     wrong = f"{answer!r:.100}, not True or False"
@@ -63,7 +63,7 @@ def _read(answer: object, admitted: Admitted, faults: AuthorErrors) -> Approval:
     return Approval(True, f"the function that decides returned {wrong}")
 
 
-def _undecided(error: BaseException, admitted: Admitted, faults: AuthorErrors) -> Approval:
+def _undecided(error: BaseException, admitted: AdmittedCall, faults: AuthorErrors) -> Approval:
     note = hint(error, admitted.tool.instance).removeprefix("; ")
     faults.report_error(_ASKED.format(admitted.tool.where), error, note or _THEN)
     return Approval(True, f"the function that decides raised {words(error)}")
@@ -95,7 +95,7 @@ class Approvals:
         self._seconds = None if attended else config.timeout
 
     def ask(
-        self, admitted: Admitted, decided: Callable[[Admitted, ApprovalRequired | None], None]
+        self, admitted: AdmittedCall, decided: Callable[[AdmittedCall, ApprovalRequired | None], None]
     ) -> ApprovalRequired | None:
         """Ask whether a call must wait for a person; None if it need not, or if `decided` is called with that later."""
         rule = admitted.tool.policy.requires_approval if self._rule is None else self._rule
@@ -119,13 +119,13 @@ class Approvals:
         answer.add_done_callback(done)
         return None
 
-    def _wait(self, admitted: Admitted, decision: Approval) -> ApprovalRequired:
+    def _wait(self, admitted: AdmittedCall, decision: Approval) -> ApprovalRequired:
         self.pending[admitted.index] = admitted.call
         again = self._contexts(admitted.call).attempt > 1
         reason = "; ".join(filter(None, (STARTED_BEFORE if again else "", decision.reason)))
         return ApprovalRequired(admitted.index, admitted.call, reason)
 
-    def suspend(self, admitted: Admitted, suspended: SuspendedCall) -> ApprovalRequired:
+    def suspend(self, admitted: AdmittedCall, suspended: SuspendedCall) -> ApprovalRequired:
         """Let a call that has started wait for a person."""
         self.pending[admitted.index] = admitted.call
         self.suspended[admitted.index] = suspended

@@ -22,7 +22,7 @@ from agentkit.events import (
 )
 from agentkit.messages import ToolCall, ToolMessage, answer_as_made
 from agentkit.processor import not_run
-from agentkit.processor.admission import Added, Admission, Admitted, KnownTools
+from agentkit.processor.admission import Added, Admission, AdmittedCall, KnownTools
 from agentkit.processor.approval import Approvals
 from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.config import ProcessorConfig
@@ -99,7 +99,7 @@ class CallRunner:
     def admit(self, event: CallEnd | CallError) -> ToolEvent | None:
         """Let a call wait for its start or its approval, or answer it immediately with what is wrong with it."""
         admitted = self._admission.admit(event)
-        if type(admitted) is not Admitted:
+        if type(admitted) is not AdmittedCall:
             return self._answer(admitted)  # type: ignore[arg-type]
         policy = admitted.tool.policy
         if policy.terminates:
@@ -111,13 +111,13 @@ class CallRunner:
             return None
         return self._require(required)
 
-    def _terminate(self, last: Admitted) -> None:
+    def _terminate(self, last: AdmittedCall) -> None:
         """Skip the calls after this one that have not started: some native ones may have been read before it."""
         skipped = self._admission.terminate(last)
         for index, call in self._withdraw(after=last.index):
             self._inbox.put(self._skip(index, call, skipped))
 
-    def _on_decision(self, admitted: Admitted, required: ApprovalRequired | None) -> None:
+    def _on_decision(self, admitted: AdmittedCall, required: ApprovalRequired | None) -> None:
         """Take a function's decision on whether a waiting call must wait for a person."""
         if required is not None:
             self.waiting.drop(admitted)
@@ -138,7 +138,7 @@ class CallRunner:
 
     # -------------------------------------------------------------- running
 
-    def next(self) -> Admitted | None:
+    def next(self) -> AdmittedCall | None:
         """Return the call that may start now; it keeps its lock until `start`. Calls that may never start are answered.
 
         With `sequential`, a call holds up those after it while a function decides whether it needs approval, but not
@@ -156,7 +156,7 @@ class CallRunner:
             self._inbox.put(self._skip(ready.index, ready.call, refused))
         return None
 
-    def start(self, admitted: Admitted) -> None:
+    def start(self, admitted: AdmittedCall) -> None:
         """Start a call, unless it was answered since `next`; it may be over when this returns."""
         if not self.waiting.take(admitted):
             return
@@ -188,7 +188,7 @@ class CallRunner:
         self.answers[index] = answer_as_made(call.id, call.name, done.parts, result.code)
         self._inbox.put((ToolCompleted if succeeded else ToolFailed)(index, call, result, took))
 
-    def _suspend(self, admitted: Admitted, suspended: SuspendedCall, *, quietly: bool) -> None:
+    def _suspend(self, admitted: AdmittedCall, suspended: SuspendedCall, *, quietly: bool) -> None:
         """Leave a call that has started to a later run; `quietly` if it was withdrawn: then nobody is asked."""
         required = self.approvals.suspend(admitted, suspended)
         if quietly or not self.approvals.attended:

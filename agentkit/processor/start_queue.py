@@ -10,7 +10,7 @@ from collections.abc import Callable, Container
 
 from agentkit.messages import ToolCall
 from agentkit.processor import exclusive_locks, not_run
-from agentkit.processor.admission import Admitted
+from agentkit.processor.admission import AdmittedCall
 from agentkit.processor.error_results import error_result
 from agentkit.tool.result import ToolResult
 
@@ -25,12 +25,12 @@ class StartQueue:
     """
 
     def __init__(self, gate: Gate | None, wake: Callable[[], None], *, sequential: bool) -> None:
-        self.calls: deque[Admitted] = deque()
+        self.calls: deque[AdmittedCall] = deque()
         self.sequential = sequential
         self._gate = gate
         self._wake = wake
 
-    def ready(self, undecided: Container[int]) -> Admitted | None:
+    def ready(self, undecided: Container[int]) -> AdmittedCall | None:
         """Return the first call that no other one, or its `undecided` approval, holds up; `kept_back` may still."""
         for admitted in self.calls:
             if admitted.index not in undecided and (not admitted.tool.policy.exclusive or self._locked(admitted)):
@@ -39,7 +39,7 @@ class StartQueue:
                 return None
         return None
 
-    def _locked(self, admitted: Admitted) -> bool:
+    def _locked(self, admitted: AdmittedCall) -> bool:
         """Acquire the lock of an exclusive tool's call. False if it must wait for it; True also if it never gets it."""
         if admitted.lock is None:
             tool = admitted.tool
@@ -50,21 +50,21 @@ class StartQueue:
                 admitted.refusal = not_run.LOCKED.result(name=tool.name, why=e)
         return admitted.lock is not None or admitted.refusal is not None
 
-    def kept_back(self, ready: Admitted) -> ToolResult | None:
+    def kept_back(self, ready: AdmittedCall) -> ToolResult | None:
         """Return the answer to a call that is ready and never starts; None if it may start."""
         if ready.refusal is not None or self._gate is None:
             return ready.refusal
         why = self._gate(ready.call)
         return None if why is None else error_result("limit", why)
 
-    def take(self, admitted: Admitted) -> bool:
+    def take(self, admitted: AdmittedCall) -> bool:
         """Remove a call, which keeps its lock; False if it is no longer there."""
         if admitted not in self.calls:
             return False
         self.calls.remove(admitted)
         return True
 
-    def drop(self, admitted: Admitted) -> None:
+    def drop(self, admitted: AdmittedCall) -> None:
         """Remove a call, which does not start, and release its lock."""
         if self.take(admitted):
             admitted.unlock()

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from agentkit.processor import not_run
-from agentkit.processor.admission import Admitted
+from agentkit.processor.admission import AdmittedCall
 from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.eager_tasks import interrupt, start_now
@@ -47,7 +47,7 @@ class ToolTask:
 
     def __init__(
         self,
-        admitted: Admitted,
+        admitted: AdmittedCall,
         config: ProcessorConfig,
         faults: AuthorErrors,
         on_end: Callable[[ToolTask, Outcome, float], None],
