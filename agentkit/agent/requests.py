@@ -20,6 +20,7 @@ from agentkit.processor import Source, not_run
 from agentkit.processor.eager_tasks import LoopYield
 from agentkit.processor.response_record import NO_USAGE
 from agentkit.tool.reply import Output
+from agentkit.tool.result import ToolResult
 from agentkit.toolspec import ToolSpec
 
 if TYPE_CHECKING:
@@ -151,12 +152,12 @@ class Requests:
         """The `tool_choice` of the last request."""
         return self._request.tool_choice
 
-    def wrong_tool(self, call: ToolCall) -> str | None:
-        """Why a call of this tool must not run now: the reply is to call another one. Providers see to it natively."""
+    def wrong_tool(self, call: ToolCall) -> ToolResult | None:
+        """Return the answer to a call if the reply must call another tool. Providers ensure that for native calls."""
         choice = self.choice
         if not self.under_way or choice in ("auto", "required", "none", call.name):
             return None
-        return not_run.OTHER_TOOL.text(choice=choice)
+        return not_run.OTHER_TOOL.result(choice=choice)
 
     def see(self, refused: ProviderError | None, *, calls: Sequence[ToolCall], answered: Collection[str]) -> None:
         """Learn from a turn for the next request.

@@ -46,7 +46,7 @@ from agentkit.events import (
 from agentkit.foreign.absent import suggest_attributes, suggest_from
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.processor import EventStream, ResponseProcessor, Source, Turn, not_run
-from agentkit.tool.result import ToolContext
+from agentkit.tool.result import ToolContext, ToolResult
 
 if TYPE_CHECKING:
     from agentkit.agent.agent import Agent
@@ -344,13 +344,13 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     def _more(self, partial: AssistantMessage) -> Source | None:
         return None if self._brake.reason is not None else self._requests.more(partial)
 
-    def _gate(self, call: ToolCall) -> str | None:
-        """Count a call that is about to start; the reason why it may not, if there is one."""
+    def _gate(self, call: ToolCall) -> ToolResult | None:
+        """Count a call that is about to start; return its answer if it may not start."""
         if (wrong := self._requests.wrong_tool(call)) is not None:
             return wrong
         if self.plan.spending.take_call():
             return None
-        return not_run.NO_BUDGET.text()
+        return not_run.NO_BUDGET.result()
 
     def _context(self, call: ToolCall) -> ToolContext:
         context = self.journal.context(call)

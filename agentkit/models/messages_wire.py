@@ -8,7 +8,7 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Any, Final
 
-from agentkit.events import Finish, SourceEvent, Text, Thinking, Usage
+from agentkit.events import SourceEvent, Text, Thinking, Usage
 from agentkit.formats.pieces import Pieces
 from agentkit.models.finishes import finish, meaning, takes_back
 from agentkit.models.native import NativeCall, NativeCalls, provider_block
@@ -119,9 +119,7 @@ class MessagesWire:
         events = [event for at in list(self._blocks) for event in self._leave(at)]
         if self._last is not None and self._last.call is not None and meaning(self._finish) == "length":
             self._last.call.end = "incomplete"  # its block's end shows no more than the limit
-        ending: Finish | None = None
-        if self.done:
-            ending = finish(self._finish, calls=self.called)
+        ending = finish(self._finish, calls=self.called) if self.done else None
         return events + self._calls.close(usage_of(self._usage) if self._usage else None, ending)
 
     def _count(self, usage: Mapping[str, Any]) -> None:

@@ -70,8 +70,8 @@ class ResponseProcessor:
             enters nothing.
         output: whether the text of a response is meant as the run's output (see `Output.meant`): then nothing in it is
             a call. None: no output of a certain type is expected.
-        gate: called when a call is about to start; a string that it returns keeps the call from starting. None lets
-            every call start.
+        gate: called when a call is about to start; a result that it returns is the answer, and the call does not
+            start. None lets every call start.
 
     >>> import asyncio
     >>> from agentkit.events import CallEnd

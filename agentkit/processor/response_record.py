@@ -41,6 +41,7 @@ from agentkit.messages import (
     call_as_read,
     response_as_read,
 )
+from agentkit.processor.not_run import NotRun
 
 TextualPart = type[TextPart] | type[ThinkingPart] | type[MarkupPart]
 NO_USAGE: Final = Usage()
@@ -142,6 +143,10 @@ class OpenCall:
     raw: Pieces = field(default_factory=Pieces)
 
 
+CallRefusal = Callable[[ToolCall], NotRun | None]
+"""Returns why a call in text must not run; None if it may."""
+
+
 class OpenCalls:
     """The calls of one source that have started but not ended, by the source's own numbers.
 
@@ -152,7 +157,11 @@ class OpenCalls:
     """
 
     def __init__(
-        self, *, textual: bool = False, restores: bool = False, refusal: Callable[[ToolCall], str | None] | None = None
+        self,
+        *,
+        textual: bool = False,
+        restores: bool = False,
+        refusal: CallRefusal | None = None,
     ) -> None:
         self.by_number: dict[int, OpenCall] = {}
         self.textual, self.restores, self.refusal = textual, restores, refusal
@@ -250,7 +259,7 @@ class ResponseRecord:
 
     def _take_end(self, event: CallEnd, opened: OpenCalls) -> SourceEvent:
         if opened.textual and opened.refusal is not None and (why := opened.refusal(event.call)) is not None:
-            return self._take_error(CallError(event.index, "ambiguous_call", why, event.call), opened)
+            return self._take_error(CallError(event.index, why.code, why.text(), event.call), opened)
         index, call = self._end(event.index, event.call, opened)
         return event if call is event.call and index == event.index else CallEnd(index, call, event.repairs)
 

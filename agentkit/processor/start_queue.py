@@ -11,11 +11,10 @@ from collections.abc import Callable, Container
 from agentkit.messages import ToolCall
 from agentkit.processor import exclusive_locks, not_run
 from agentkit.processor.admission import AdmittedCall
-from agentkit.processor.error_results import error_result
 from agentkit.tool.result import ToolResult
 
-Gate = Callable[[ToolCall], str | None]
-"""Called once when a call is about to start: None lets it start, a string prevents it. (No gate lets all start.)"""
+Gate = Callable[[ToolCall], ToolResult | None]
+"""Called once when a call is about to start: None lets it start, a result answers it instead."""
 
 
 class StartQueue:
@@ -52,10 +51,7 @@ class StartQueue:
 
     def kept_back(self, ready: AdmittedCall) -> ToolResult | None:
         """Return the answer to a call that is ready and never starts; None if it may start."""
-        if ready.refusal is not None or self._gate is None:
-            return ready.refusal
-        why = self._gate(ready.call)
-        return None if why is None else error_result("limit", why)
+        return ready.refusal if ready.refusal is not None or self._gate is None else self._gate(ready.call)
 
     def take(self, admitted: AdmittedCall) -> bool:
         """Remove a call, which keeps its lock; False if it is no longer there."""

@@ -7,16 +7,15 @@ import logging
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from agentkit.checks.missing_await import EnteredAsync, never_read
+from agentkit.checks.missing_await import Closing, never_read
 
 T = TypeVar("T")
 _LOG = logging.getLogger("agentkit.processor")
 
 
-class EventStream(EnteredAsync, ABC, Generic[T]):
+class EventStream(Closing, ABC, Generic[T]):
     """Iterate it with `async for`, once. `async with` makes sure that all it started has ended when the block is left.
 
     Without the block, leaving the loop early also ends it, a moment later: Python's event loop closes an iterator that
@@ -116,8 +115,3 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
     async def __aenter__(self) -> Self:
         self._unread = None
         return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()

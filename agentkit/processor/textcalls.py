@@ -6,7 +6,7 @@ Pure: text in, events out. The parser is passed as an argument.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from agentkit.events import CallEnd, CallError, SourceEvent, Text
@@ -14,21 +14,22 @@ from agentkit.messages import AssistantMessage, AssistantPart, ProviderPart, Tex
 from agentkit.processor import not_run
 from agentkit.processor.continuation import WrittenText
 from agentkit.processor.maybe_output import IsOutput, MaybeOutput
+from agentkit.processor.not_run import NotRun
 from agentkit.processor.recovery import NewReader, Quoted, Recovery
-from agentkit.processor.response_record import OpenCalls, ResponseRecord
+from agentkit.processor.response_record import CallRefusal, OpenCalls, ResponseRecord
 
 if TYPE_CHECKING:
     from agentkit.formats import Parser
 
 
-def _refusal(already_run: Iterable[ToolCall], quoted: Quoted | None) -> Callable[[ToolCall], str | None]:
-    """Return the function that says, for the model, why a call in text must not run: it already ran, or is a quote."""
+def _refusal(already_run: Iterable[ToolCall], quoted: Quoted | None) -> CallRefusal:
+    """Return the function that says why a call in text must not run: it already ran, or is a quote."""
     ran = set(map(_key, already_run))
 
-    def refusal(call: ToolCall) -> str | None:
+    def refusal(call: ToolCall) -> NotRun | None:
         if ran and _key(call) in ran:
-            return not_run.ALREADY_RUN.text()
-        return not_run.QUOTED.text() if quoted is not None and quoted(call) is not None else None
+            return not_run.ALREADY_RUN
+        return not_run.QUOTED if quoted is not None and quoted(call) is not None else None
 
     return refusal
 
