@@ -23,7 +23,6 @@ from agentkit.processor.eager_tasks import LoopYield
 from agentkit.processor.lost_attempts import find_attempt
 from agentkit.processor.not_run import NotRun
 from agentkit.processor.response_record import CallIds, OpenCalls, ResponseRecord
-from agentkit.rollout.calling import CallAnswer, TurnCalls
 from agentkit.rollout.policy.generation import Generation, GenerationRequest, check_generation, ended_by
 from agentkit.rollout.policy.native_turn import native
 from agentkit.rollout.records.record import CallRecord, TrajectoryRecord
@@ -37,6 +36,7 @@ from agentkit.rollout.tokens.turn_reading import events_of, with_attempts, witho
 from agentkit.rollout.tools.foreign_tasks import undisturbed
 from agentkit.rollout.tools.instances import Instances, ToolNotCreated
 from agentkit.rollout.tools.offered_tools import OfferedTools
+from agentkit.rollout.turn_calls import CallAnswer, TurnCalls
 
 _OF_OURS: Final = frozenset(("traceback", "problems", "position"))
 """The keys that the processor adds to the metadata of an error; no metrics."""
