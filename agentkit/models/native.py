@@ -176,12 +176,12 @@ class NativeCalls:
         reason = None if ending is None else ending.reason
         cut, broken, barred = CUTS.get(reason, ""), reason in (None, "error"), reason in TAKEN_BACK
         lost = "".join(self.lost)
+        self._lacking = bool(self.lost) or (len(self.all) > 1 and any(map(_may_hold_others, self.all)))
         known = set[tuple[str, str, str]]()
         for call in self.all:
             if (same := (call.id, call.name, call.text)) in known and call.id:
                 call.ambiguity = SENT_TWICE
             known.add(same)
-        self._lacking = bool(self.lost) or (len(self.all) > 1 and any(map(_may_hold_others, self.all)))
         events: list[SourceEvent] = [UnreadCall(lost, "")] if lost and not barred else []
         events += [event for call in self.all for event in self._settle(call, cut, broken, barred)]
         return events + [event for event in (usage, ending) if event is not None]

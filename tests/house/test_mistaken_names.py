@@ -344,7 +344,7 @@ INNER = {
     "Plan",
     "Response",
 }
-INNER |= {"Revise", "Source", "Spending", "StoredResults", "Unsettled", "FunctionNames", "SchemaType"}
+INNER |= {"Revise", "Source", "Spending", "StoredResults", "UnansweredCalls", "FunctionNames", "SchemaType"}
 
 
 @pytest.mark.parametrize("module", sorted({"agentkit", *HOMES.values()} - {"agentkit.errors", "agentkit_tools.files"}))
