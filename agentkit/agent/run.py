@@ -417,8 +417,8 @@ def _without_a_turn(unsettled: UnansweredCalls) -> TurnEnded:
 
 
 def _cut_calls(turn: Turn | None) -> list[ToolCall]:
-    """The text calls of a previous response that its token limit cut off: the next response may repeat them."""
+    """Return the calls of a previous response that its token limit cut off: the next response may repeat them."""
     if turn is None or turn.finish.reason != "length":
         return []
     had = (None, "ambiguous_call")  # the latter: already made in an earlier response, and repeated
-    return [call for call, answer in turn.answered_calls() if call.format is not None and answer.error in had]
+    return [call for call, answer in turn.answered_calls() if answer.error in had]

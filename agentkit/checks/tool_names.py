@@ -6,7 +6,9 @@ import re
 from collections.abc import Container
 from typing import Final
 
-_BEFORE: Final = re.compile(r"(?:functions?|tools?|default_api)[._/:]+")
+MODULES: Final = ("function", "functions", "tool", "tools", "default_api")
+"""The modules that models put before a tool's name."""
+_BEFORE: Final = re.compile(rf"(?:{'|'.join(MODULES)})[._/:]+")
 _AFTER: Final = re.compile(r"(?::\d{1,9}|<[|｜].*)\Z", re.DOTALL)
 _NUMBER: Final = re.compile(r"[_.:]\d{1,9}\Z")
 

@@ -173,8 +173,7 @@ class MessagesWire:
 
     def _leave(self, at: int) -> list[SourceEvent]:
         """Leave a block whose end did not come: another one starts in its place, or nothing more comes."""
-        call = self._blocks[at].call
-        if call is None:
+        if (call := self._blocks[at].call) is None:
             return self._stop(at)
         block = self._blocks.pop(at)
         return [] if call.text else self._calls.set_arguments(call, _whole_input(block.data))
@@ -207,8 +206,7 @@ def _kind(delta: Mapping[str, Any]) -> str:
 
 def _whole_input(block: Mapping[str, Any]) -> str:
     """The input of a call whose block has it complete, without deltas; empty if it has not."""
-    given = block.get("input")
-    return "" if given == {} else json_text_of(given)
+    return "" if block.get("input") == {} else json_text_of(block.get("input"))
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:

@@ -127,8 +127,7 @@ class NativeCalls:
 
     def begin(self, id: str, name: str) -> tuple[NativeCall, list[SourceEvent]]:
         """Begin a new call, whose name may still be to come."""
-        last = self.all[-1] if self.all else None
-        events = self._start(last) if last is not None and last.name and last.index < 0 else []
+        events = [event for last in self.all[-1:] if last.name and last.index < 0 for event in self._start(last)]
         call = NativeCall(clean(id))
         self.all.append(call)
         return call, events + self.more(call, name=name)
@@ -188,8 +187,7 @@ class NativeCalls:
 
     def _settle(self, call: NativeCall, cut: str, broken: bool, barred: bool) -> list[SourceEvent]:
         """Return the last events of a call; one without a name is reported as unread: it could not be sent back."""
-        rest = call.joiner.close()
-        events = self.more(call, rest) if rest else []
+        events = self.more(call, rest) if (rest := call.joiner.close()) else []
         if not call.name:
             return [] if barred else [UnreadCall(call.text, "")]
         if call.index < 0:
@@ -213,7 +211,8 @@ class NativeCalls:
                 return fail(e.code, str(e), e.position)
         if arguments is None or (cut and self._may_be_cut(call, arguments.values, broken)):
             at = len(call.text)
-            return fail("truncated_call", f"{cut} inside this call, after {at} characters of its arguments", at)
+            end = f"{cut} inside this call, after {at} characters of its arguments; call again, in full"
+            return fail("truncated_call", end, at)
         if barred:
             return fail("denied", f"not run: {cut}, and this call with it")
         if call.blank and not (call.has_arguments or self.takes_nothing(call.name)):
@@ -236,10 +235,8 @@ class NativeCalls:
     def _start(self, call: NativeCall) -> list[SourceEvent]:
         call.index = self._started
         self._started += 1
-        events: list[SourceEvent] = [CallStart(call.index, call.name, call.id or None)]
-        if call.pieces:
-            events.append(ArgumentDelta(call.index, call.text))
-        return events
+        arguments = [ArgumentDelta(call.index, call.text)] if call.pieces else []
+        return [CallStart(call.index, call.name, call.id or None), *arguments]
 
 
 NO_ARGUMENTS: Final = "no arguments of this call came, nor a statement that it has none; call again with them"

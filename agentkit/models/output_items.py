@@ -65,12 +65,16 @@ class OutputItems:
         self._of_kind: defaultdict[str, list[OutputItem]] = defaultdict(list)
         self._last: dict[tuple[str, int | str], OutputItem] = {}  # the key is its kind, and its place or its id
         self._calls: dict[str, OutputItem] = {}
+        self._matched: set[OutputItem] = set()  # those that the response as a whole had so far
         self._counts: Counter[str] = Counter()  # items of each kind that the response as a whole had so far
 
     def item(self, kind: str, at: int | None, id: str, call_id: str = "", stage: Stage = "part") -> OutputItem:
         """Return the item of this kind that an event is about, at this place if it has one; a new one if unknown."""
         whole = stage == "response"
         found = self._calls.get(call_id) if call_id else None
+        here = self._last.get((kind, at)) if at is not None else found
+        if found is not None and (found in self._matched if whole else here is not found):
+            found = None  # another call, with the same id: each has its place
         if found is None:
             found = self._in_order(kind, at) if whole else self._here(kind, id if at is None else at, stage)
         self._counts[kind] += whole
@@ -85,6 +89,7 @@ class OutputItems:
         if call_id and not found.call_id:
             found.call_id = call_id
             self._calls[call_id] = found
+        self._matched |= {found} if whole else set()
         return found
 
     def _here(self, kind: str, place: int | str, stage: Stage) -> OutputItem | None:

@@ -26,7 +26,7 @@ from agentkit.processor.response import ResponseReader
 from agentkit.processor.response_record import CallIds, ResponseRecord
 from agentkit.processor.sources import More
 from agentkit.processor.start_queue import Gate
-from agentkit.processor.textcalls import TextCalls
+from agentkit.processor.textcalls import TextCalls, refusal_of
 from agentkit.processor.turn import Turn
 from agentkit.processor.untrusted_input import UntrustedInput
 from agentkit.tool.registry import ToolRegistry
@@ -137,7 +137,7 @@ class ResponseProcessor:
                 returns the events of a further response, from a model that continues exactly where it was cut, or None
                 to let the call be cut. The turn reads both as one response, once they are complete; a further response
                 that is not certainly a continuation is read as a separate reply, and the cut call is answered as cut.
-            already_run: the text calls of the previous response, if its token limit cut it: if this one has them, too,
+            already_run: the calls of the previous response, if its token limit cut it: if this one has them, too,
                 they are answered with an error and not run a second time.
         """
         inbox = Inbox()
@@ -154,14 +154,15 @@ class ResponseProcessor:
     def _reader(
         self, offered: Sequence[ToolSpec] | None, more: More | None, already_run: Iterable[ToolCall]
     ) -> ResponseReader:
-        config = self.config
+        config, ran = self.config, tuple(already_run)
+        refusal = refusal_of(ran) if ran else None
         record = ResponseRecord(self._ids, config.max_calls)
         blocks: list[ProviderBlock] = []
         if not config.text_formats:
             tools = self.registry.offered_specs(None) if offered is None else offered
             if not (tools and config.recovers):
-                return ResponseReader(record)
-            text = TextCalls(record, None, recovery=self._recovery(tools, blocks))
+                return ResponseReader(record, refusal=refusal)
+            text = TextCalls(record, None, already_run=ran, recovery=self._recovery(tools, blocks))
         else:
             tools = self.registry.specs()
             from agentkit.formats.reserved_tags import refuse_unread  # only a response with calls in text loads formats
@@ -172,12 +173,14 @@ class ResponseProcessor:
                 self._new_parser(config.text_formats, tools, config.in_code),
                 written=WrittenText(config.text_formats[0].name) if more is not None else None,
                 quoted=None if self._taught else self._quoted(tools, blocks),
-                already_run=already_run,
+                already_run=ran,
                 output=self._output,
                 recovery=self._recovery(tools, blocks) if self._taught and config.recover and tools else None,
             )
             tools = tools if self._taught else ()
-        return ResponseReader(record, text, blocks=blocks, offered=tools, asked=self._asked, output=self._output)
+        return ResponseReader(
+            record, text, blocks=blocks, offered=tools, asked=self._asked, output=self._output, refusal=refusal
+        )
 
     def _recovery(self, tools: Sequence[ToolSpec], blocks: Sequence[ProviderBlock]) -> Recovery:
         """Return what finds calls in any format in one response's text."""

@@ -26,7 +26,7 @@ from agentkit.events import (
 from agentkit.messages import ToolCall
 from agentkit.processor.lost_attempts import ends_with, find_attempt
 from agentkit.processor.maybe_output import IsOutput
-from agentkit.processor.response_record import OpenCalls, ResponseRecord
+from agentkit.processor.response_record import CallRefusal, OpenCalls, ResponseRecord
 from agentkit.processor.textcalls import TextCalls
 from agentkit.toolspec import ToolSpec
 
@@ -60,10 +60,11 @@ class ResponseReader:
         offered: Sequence[ToolSpec] = (),
         asked: set[str] | None = None,
         output: IsOutput | None = None,
+        refusal: CallRefusal | None = None,
     ) -> None:
         self.record = record
         self.text = text
-        self.native = OpenCalls()
+        self.native = OpenCalls(refusal=refusal)
         self._blocks = [] if blocks is None else blocks
         self._offered, self._output = offered, output
         self._asked = set[str]() if asked is None else asked

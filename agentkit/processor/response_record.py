@@ -144,7 +144,7 @@ class OpenCall:
 
 
 CallRefusal = Callable[[ToolCall], NotRun | None]
-"""Returns why a call in text must not run; None if it may."""
+"""Returns why a call must not run; None if it may."""
 
 
 class OpenCalls:
@@ -153,7 +153,7 @@ class OpenCalls:
     Args:
         textual: whether they are in text, which has no ids and keeps what was written. Otherwise they are native.
         restores: whether their model reads results quarantined, so that arguments that pass them on are made whole.
-        refusal: returns the reason why a call in text must not run; None if it may.
+        refusal: returns the reason why a call must not run; None if it may.
     """
 
     def __init__(
@@ -258,7 +258,7 @@ class ResponseRecord:
         return event if event.index == call.index else ArgumentDelta(call.index, event.text, event.key)
 
     def _take_end(self, event: CallEnd, opened: OpenCalls) -> SourceEvent:
-        if opened.textual and opened.refusal is not None and (why := opened.refusal(event.call)) is not None:
+        if opened.refusal is not None and (why := opened.refusal(event.call)) is not None:
             return self._take_error(CallError(event.index, why.code, why.text(), event.call), opened)
         index, call = self._end(event.index, event.call, opened)
         return event if call is event.call and index == event.index else CallEnd(index, call, event.repairs)

@@ -5,7 +5,6 @@ Pure: text in, events out. The parser is passed as an argument.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -22,20 +21,16 @@ if TYPE_CHECKING:
     from agentkit.formats import Parser
 
 
-def _refusal(already_run: Iterable[ToolCall], quoted: Quoted | None) -> CallRefusal:
-    """Return the function that says why a call in text must not run: it already ran, or is a quote."""
-    ran = set(map(_key, already_run))
+def refusal_of(already_run: Iterable[ToolCall], quoted: Quoted | None = None) -> CallRefusal:
+    """Return the function that says why a call must not run: it already ran, or, in text, is a quote."""
+    ran = [(call.name, call.arguments) for call in already_run]
 
     def refusal(call: ToolCall) -> NotRun | None:
-        if ran and _key(call) in ran:
+        if (call.name, call.arguments) in ran:
             return not_run.ALREADY_RUN
         return not_run.QUOTED if quoted is not None and quoted(call) is not None else None
 
     return refusal
-
-
-def _key(call: ToolCall) -> tuple[str, str]:
-    return call.name, json.dumps(dict(call.arguments), sort_keys=True, default=str)
 
 
 class TextCalls:
@@ -70,7 +65,7 @@ class TextCalls:
         self._new_parser = new_parser
         self._written = written
         in_text = new_parser is not None  # in a native model's text, calls count only from `close` on
-        self._calls = OpenCalls(textual=in_text, restores=in_text, refusal=_refusal(already_run, quoted))
+        self._calls = OpenCalls(textual=in_text, restores=in_text, refusal=refusal_of(already_run, quoted))
         self._reply = None if output is None else MaybeOutput(output)
         self._parser: Parser | None = None
         self._after: Parser | None = None  # the closed parser that read the text before, in the same response

@@ -19,8 +19,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, Literal, NamedTuple
 
+from agentkit.checks.tool_names import MODULES
 from agentkit.events import CallQuoted, ProviderBlock
 from agentkit.messages import (
     AssistantMessage,
@@ -49,9 +51,13 @@ _COMPOUND: Final = re.compile(r"[^\W_][-_.]+[^\W_]|[a-z0-9][A-Z]")
 _BEFORE: Final = re.compile(
     r"(?:<\s{0,8}/?\s{0,8}"  # <run, and below tool: run
     r"|(?:name|tool|func|action|call|invoke|recipient|\bto)[^\s<>:=\"'`]{0,24}\s{0,8}[\"'`]{0,2}\s{0,8}[:=>\]]{1,3}\s{0,8}"
-    r")[\"'`]{0,2}\s{0,8}(?:functions[.:]|tools[.:])?\Z"
+    r")[\"'`]{0,2}\s{0,8}\Z"
 )
 _AFTER: Final = re.compile(r"[^\S\n]{0,8}[\"'`]{0,2}\s{0,8}(?:[({]|<arg|<\||\[args\]|\n[^\n({]{0,40}\{)")  # run(
+_NAMESPACE: Final = re.compile(
+    rf"(?:(?:{'|'.join(MODULES)})[._/:]+|(?:[a-z0-9-]{{1,64}}__|[\w-]{{1,64}}[.:]){{1,3}})\Z"
+)
+_NUMBER: Final = re.compile(r"\A:\d{1,9}")  # name:0
 _KEY: Final = re.compile(r"\s{0,8}[\"']{1,2}\s{0,8}:")  # "run":
 _IN_LIST: Final = re.compile(r"[\[{,:]\s{0,40}[\"']{1,2}\s{0,8}\Z")  # ["run"
 
@@ -65,6 +71,8 @@ class _Passage(NamedTuple):
         speaker: who said it.
         tool: the tool that returned it, if any.
         call_id: the call that it is the result of, if any.
+        own: whether its code is that of an error that agentkit words: such an error may name the tool that was called,
+            and any tool if that does not exist. (A tool may give its own error the code, with any text.)
         texts: the text in plain characters, and what its escapes stand for.
     """
 
@@ -72,6 +80,7 @@ class _Passage(NamedTuple):
     tool: str
     call_id: str | None
     texts: tuple[str, ...]
+    own: bool = False
 
 
 class UntrustedInput:
@@ -108,10 +117,8 @@ class UntrustedInput:
             self.copied.add(call.raw)
             return CallQuoted(call)
         names = _finder(call.name, tools.get(call.name))
-        passages = [
-            *(passage for message in messages for passage in self._passages(message)),
-            *map(self._of_block, served),
-        ]
+        every = chain((each for message in messages for each in self._passages(message)), map(self._of_block, served))
+        passages = [each for each in every if not (each.own and (each.tool == call.name or each.tool not in tools))]
         for passage in passages:
             if any(names(text, passage.speaker == "tool") for text in passage.texts):
                 if any(bare(call.raw) in bare(text) for text in passage.texts):
@@ -119,9 +126,8 @@ class UntrustedInput:
                 return CallQuoted(call, passage.call_id)
         for several in _sequences(passages):
             whole = "".join(passage.texts[-1] for passage in several)
-            if names(
-                layers(whole)[-1], all(passage.speaker == "tool" for passage in several)
-            ):  # an escape in two halves
+            decoded = layers(whole)[-1]  # it may have an escape in two halves
+            if names(decoded, all(passage.speaker == "tool" for passage in several)):
                 return CallQuoted(call)
         return None
 
@@ -131,8 +137,7 @@ class UntrustedInput:
             case SystemMessage():
                 return
             case ToolMessage(call_id, tool):
-                if message.error not in _OWN_ANSWERS:
-                    yield self._examined(message, "tool", message.content, tool, call_id)
+                yield self._examined(message, "tool", message.content, tool, call_id, own=message.error in _OWN_ANSWERS)
             case AssistantMessage():
                 yield self._examined(message, "model", message.content)
                 yield from map(self._of_block, _served(message))
@@ -140,11 +145,17 @@ class UntrustedInput:
                 yield self._examined(message, "user", message.content)
 
     def _examined(
-        self, message: Message, speaker: _Speaker, parts: Iterable[object], tool: str = "", call_id: str | None = None
+        self,
+        message: Message,
+        speaker: _Speaker,
+        parts: Iterable[object],
+        tool: str = "",
+        call_id: str | None = None,
+        own: bool = False,
     ) -> _Passage:
         if id(message) not in self._known:
             texts = [part.text for part in parts if isinstance(part, TextPart)]
-            self._known[id(message)] = message, _Passage(speaker, tool, call_id, _forms(texts))
+            self._known[id(message)] = message, _Passage(speaker, tool, call_id, _forms(texts), own)
         return self._known[id(message)][1]
 
     def _of_block(self, block: Mapping[str, Any]) -> _Passage:
@@ -204,7 +215,8 @@ def _finder(name: str, tool: ToolSpec | None) -> Callable[[str, bool], bool]:
     own = {name} if tool is None or tool.element is None else {name, tool.element.tag}
     compound = any(map(_COMPOUND.search, own))
     words = {re.sub(r"[-_.]", between, plain(each)) for each in own for between in "-_."} | set(map(plain, own))
-    word = re.compile(rf"(?<![a-z0-9_])_{{0,2}}(?:{'|'.join(map(re.escape, words))})(?=_{{0,2}}(?![a-z0-9_]))")
+    start = rf"(?:(?<![a-z0-9_])_{{0,2}}|(?<=[a-z0-9]__)|{'|'.join(f'(?<={each}_)' for each in MODULES)})"
+    word = re.compile(rf"{start}(?:{'|'.join(map(re.escape, words))})(?=_{{0,2}}(?![a-z0-9_]))")
 
     def names(text: str, anywhere: bool) -> bool:
         if not any(each in text for each in words):
@@ -216,6 +228,7 @@ def _finder(name: str, tool: ToolSpec | None) -> Callable[[str, bool], bool]:
 
 def _has_form(text: str, start: int, end: int) -> bool:
     """Return whether the text around a name makes it that of a call."""
-    before, after = text[max(start - _NEAR, 0) : start], text[end : end + _NEAR]
+    before = _NAMESPACE.sub("", text[max(start - _NEAR, 0) : start])
+    after = _NUMBER.sub("", text[end : end + _NEAR])
     in_json = after.lstrip()[:1] in ("'", '"') and (_IN_LIST.search(before) or _KEY.match(after))
     return bool(in_json or _AFTER.match(after) or _BEFORE.search(before))

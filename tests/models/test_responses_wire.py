@@ -227,3 +227,14 @@ def test_no_event_breaks_the_machine(given_events: list[tuple[str, int, Any, Any
     begun = [e.index for e in events if isinstance(e, CallStart)]
     ended = [e.index for e in events if isinstance(e, CallEnd | CallError)]
     assert sorted(begun) == sorted(ended) == list(range(len(begun)))
+
+
+def test_two_calls_with_one_id_are_two_calls() -> None:
+    """By their places; in a response as a whole, by their order."""
+    items = [
+        {"type": "function_call", "id": f"f{n}", "call_id": "c", "name": "f", "arguments": f'{{"n": {n}}}'}
+        for n in (0, 1)
+    ]
+    ends = [event("output_item.done", n, item=item) for n, item in enumerate(items)]
+    for events in ([*ends, end(output=items)], [end(output=items)]):
+        assert [e.call.arguments for e in read(*events) if isinstance(e, CallEnd)] == [{"n": 0}, {"n": 1}]

@@ -235,3 +235,18 @@ def test_what_continues_a_call(written: str, text: str, continues: bool) -> None
     record.feed("<bash>" + written)
     record.report(formats.Parser("xml", SPECS).feed("<bash>" + written))
     assert record.continues(text, lambda _: formats.Parser("xml", SPECS), cut=False) is continues
+
+
+async def test_native_calls_that_a_cut_reply_had_do_not_run_again() -> None:
+    paid: list[float] = []
+
+    def pay(amount: float) -> str:
+        """Pay."""
+        paid.append(amount)
+        return "paid"
+
+    again = ToolCall("c2", "pay", {"amount": 12.0})
+    cut = [ToolCall("c1", "pay", {"amount": 12}), Finish("length")]
+    result = await Agent(ScriptedModel([cut, [again], "done"]), [pay]).run("Pay 12.")
+    assert paid == [12]
+    assert [m.error for m in result.messages if isinstance(m, ToolMessage)] == [None, "ambiguous_call"]

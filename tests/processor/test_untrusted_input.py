@@ -206,6 +206,8 @@ def run(command: str) -> str:
 FORMS = [
     "so run('ls')", "run {'command': 'ls'}", "<run>ls</run>", '{"run": {"command": "ls"}}', "['run', 'ls']",
     "Action: run\nAction Input: ls", "<function=run>", "to=functions.run", "[TOOL_CALLS]run[ARGS]{}", "tool: run",
+    '{"name": "tools/run"}', '{"name": "default_api:run:0"}', '{"name": "mcp__server__run"}', "<x:run>ls</x:run>",
+    '{"name": "api.run ", "arguments": {}}',
     "call:run{}", "<tool_call>run\n<arg_key>command</arg_key>", "<tool_name>run</tool_name>", "tools.run(x)",
 ]  # fmt: skip
 WORDS = [
@@ -231,6 +233,18 @@ async def test_wherever_two_sources_divide_an_escape_it_is_read() -> None:
     page = json.dumps('It says <call tool="run" index="1">.')
     for cut in range(1, len(page)):
         assert not await ran(reply, pages(page[:cut], page[cut:]), registry), cut
+
+
+async def test_a_tools_error_counts_even_under_a_code_of_ours() -> None:
+    """Our own errors name the tool that was called, and may say so: that is no reason not to call it again."""
+    reply = formats.render_calls("hermes", [SHORT], SPECS)
+    page = (TextPart(f"403: {reply}"),)
+    assert not await ran(reply, [ToolMessage("c", "ping", page, error="denied")], REGISTRY)
+    for error in ("invalid_arguments", "denied"):
+        ours = ToolMessage("c", "delete_all", (TextPart("invalid arguments for delete_all: path"),), error=error)
+        assert await ran(reply, [ours], REGISTRY)
+    unknown = (TextPart("there is no tool 'delete'; did you mean 'delete_all'?"),)
+    assert await ran(reply, [ToolMessage("c", "delete", unknown, error="unknown_tool")], REGISTRY)
 
 
 NAMED = [
