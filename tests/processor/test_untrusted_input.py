@@ -28,6 +28,7 @@ from agentkit.messages import (
     user,
 )
 from agentkit.processor import ProcessorConfig, ResponseProcessor
+from agentkit.processor.untrusted_input import UntrustedInput
 from agentkit.testing.scripted_model import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
 from agentkit.threads.store import Append
@@ -481,16 +482,13 @@ async def test_nothing_is_compared_before_there_is_a_call() -> None:
     assert said_of([event async for event in turn]) == "Use <tool_call> for that, or delete_all( it."
 
 
-async def test_a_message_is_looked_into_once() -> None:
-    long = ToolMessage("c0", "read", (TextPart('undelete_all "path" \\" &amp; > <x>\n' * 15_000),))
-    processor = ResponseProcessor(REGISTRY, untrusted=lambda: [long])
-    seconds = []
-    for _ in range(3):
-        before = thread_time()
-        [event async for event in processor.process([Text(TEXTS["hermes"])])]
-        seconds.append(thread_time() - before)
-    assert MADE == ["/data/x_y"] * 3
-    assert min(seconds[1:]) < seconds[0] * 0.7
+def test_a_message_is_looked_into_once() -> None:
+    page = ToolMessage("c0", "read", (TextPart("undelete_all &amp; <x>\n"),))
+    untrusted = UntrustedInput(lambda: [page])
+    assert untrusted.find_quote(CALL, {}) is None
+    first = untrusted._known[id(page)]
+    assert untrusted.find_quote(CALL, {}) is None
+    assert untrusted._known[id(page)] is first
 
 
 def of_size(count: int) -> list[Message]:
