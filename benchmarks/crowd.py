@@ -22,6 +22,7 @@ import signal
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -54,12 +55,22 @@ def clients_in(request: ModelRequest) -> list[str]:
 
 def next_response(request: ModelRequest) -> list[Any]:
     """The first step of a client that was not made yet; a word to all of them if there is none."""
-    made = {c.arguments["id"] for m in request.messages if isinstance(m, AssistantMessage) for c in m.calls}
+    made = set(asked_in(request.messages))
     for client in clients_in(request):
         for step in crash.STEPS:
             if missing := [id for id in step if client + id not in made]:
                 return ["On it. ", *(ToolCall(client + id, crash.TOOLS[id], {"id": client + id}) for id in missing)]
     return [f"All done for {' '.join(clients_in(request))}."]
+
+
+def asked_in(messages: Sequence[Any]) -> list[str]:
+    """The ids of the steps that were called; not of calls that were answered `cancelled`: those are made again.
+
+    A call that a kill left before its start is answered so if another client has written since.
+    """
+    cancelled = {m.call_id for m in messages if isinstance(m, ToolMessage) and m.error == "cancelled"}
+    calls = [c for m in messages if isinstance(m, AssistantMessage) for c in m.calls]
+    return [str(c.arguments["id"]) for c in calls if c.id not in cancelled]
 
 
 def is_answered(messages: list[Any], client: str) -> bool:
@@ -106,10 +117,10 @@ class Crowd(crash.Count):
     ) -> None:
         """Count a thread that all clients have left."""
         self.threads += 1
-        asked = Counter(str(c.arguments["id"]) for m in messages if isinstance(m, AssistantMessage) for c in m.calls)
+        asked = Counter(asked_in(messages))
+        ids = {c.id: str(c.arguments["id"]) for m in messages if isinstance(m, AssistantMessage) for c in m.calls}
         wanted = [name + id for name in names for step in crash.STEPS for id in step]
-        codes = {m.call_id: m.error for m in messages if isinstance(m, ToolMessage)}
-        unknown = [id for id in wanted if codes.get(id) == "interrupted"]
+        unknown = [ids[m.call_id] for m in messages if isinstance(m, ToolMessage) and m.error == "interrupted"]
         lost = [id for id in wanted if not made[id] and id not in unknown]
         users = Counter(clients_in(ModelRequest(messages)))
         replies = Counter(m.text for m in messages if isinstance(m, AssistantMessage) and m.text.startswith("All done"))
