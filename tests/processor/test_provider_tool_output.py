@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from time import thread_time
 from typing import Any
 
 import pytest
 
 from agentkit.agent import Agent
 from agentkit.events import CallQuoted, ProviderBlock, Text
-from agentkit.messages import AssistantMessage, ProviderPart, user
+from agentkit.messages import AssistantMessage, ProviderPart, ToolCall, user
 from agentkit.processor import ProcessorConfig, ResponseProcessor
 from agentkit.processor.provider_tool_output import texts_of
+from agentkit.processor.untrusted_input import UntrustedInput
 from agentkit.testing import Replay
 from agentkit.threads import SQLiteStore, ThreadManager
 from agentkit.tool.registry import ToolRegistry
@@ -252,15 +252,11 @@ def test_what_is_encoded_is_not_read() -> None:
     assert texts_of(picture) == ["none"]
 
 
-async def test_a_block_is_looked_into_once() -> None:
-    block = served('deleted "path" \\" &amp; > <x>\n' * 1_500)
-    processor = ResponseProcessor(
-        ToolRegistry(delete), untrusted=lambda: [AssistantMessage([ProviderPart("p", block)])]
-    )
-    seconds = []
-    for _ in range(3):
-        before = thread_time()
-        [event async for event in processor.process([Text(CALL)])]
-        seconds.append(thread_time() - before)
-    assert MADE == ["zz9.txt"] * 3
-    assert min(seconds[1:]) < seconds[0] / 2
+def test_a_block_is_looked_into_once() -> None:
+    block = served('deleted "path" \\" &amp; > <x>\n')
+    untrusted = UntrustedInput(lambda: [AssistantMessage([ProviderPart("p", block)])])
+    call = ToolCall("c0", "delete", {"path": "zz9.txt"}, raw=CALL)
+    assert untrusted.find_quote(call, {}) is None
+    first = untrusted._known[id(block)]
+    assert untrusted.find_quote(call, {}) is None
+    assert untrusted._known[id(block)] is first

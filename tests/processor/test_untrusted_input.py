@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from time import thread_time
 from typing import Any
 
 import pytest
+from growth import assert_linear, cpu_seconds
 
 from agentkit import formats
 from agentkit.agent import Agent
@@ -495,11 +496,8 @@ def of_size(count: int) -> list[Message]:
     return [UserMessage((TextPart('{"name": "delete_all", "arguments": {"path": "&lt;\\"a\\""}}\n> ' * count),))]
 
 
-async def test_the_time_grows_linearly() -> None:
-    async def seconds(count: int) -> float:
-        before = thread_time()
-        await replied(TEXTS["hermes"], of_size(count))
-        return thread_time() - before
+def test_the_time_grows_linearly() -> None:
+    def seconds(count: int) -> float:
+        return cpu_seconds(lambda: asyncio.run(replied(TEXTS["hermes"], of_size(count))))
 
-    small, big = [min([await seconds(count) for _ in range(2)]) for count in (50, 200)]
-    assert big < 6 * small
+    assert_linear(seconds, 50)
