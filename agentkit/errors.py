@@ -165,3 +165,16 @@ class SandboxError(AgentkitError):
 
 class SandboxUnavailable(SandboxError):
     """No sandbox of the requested kind works on this machine; the message says what each kind is missing."""
+
+
+DISTRIBUTION: Final = "agentkit-calls"
+"""The package's name in a registry; `agentkit` on PyPI is an unrelated project. The import name is `agentkit`."""
+
+
+def install_command(extra: str) -> str:
+    """Return the shell command that installs an extra, such as `pip install 'agentkit-calls[mcp]'`.
+
+    Args:
+        extra: a key of `[project.optional-dependencies]`.
+    """
+    return f"pip install '{DISTRIBUTION}[{extra}]'"

@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.agent import RunEnded, RunStarted, RunStream, TurnEnded, TurnStarted
-from agentkit.errors import ConfigError, ProviderError
+from agentkit.errors import ConfigError, ProviderError, install_command
 from agentkit.events import Finish, ToolCompleted, ToolFailed, ToolStarted, Usage
 from agentkit.foreign.absent_imports import explained_module
 from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart, ThinkingPart, ToolCall, ToolMessage
@@ -74,7 +74,7 @@ class OpenTelemetry:
         try:
             from opentelemetry import metrics, trace
         except ImportError as e:
-            raise ConfigError('OpenTelemetry is not installed: pip install "agentkit[otel]"') from e
+            raise ConfigError(f"OpenTelemetry is not installed: {install_command('otel')}") from e
         from agentkit import __version__
 
         self._contents = contents

@@ -8,8 +8,9 @@ from importlib.util import find_spec
 from typing import Final, TextIO
 
 from agentkit.cli.screen import Screen
+from agentkit.errors import install_command
 
-BETTER: Final = "plain display; for Markdown, history and completion: pip install 'agentkit[cli]'"
+BETTER: Final = f"plain display; for Markdown and history: {install_command('cli')}"
 """Said once in a chat at a terminal, where the extra is missing."""
 
 

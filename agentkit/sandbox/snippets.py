@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from agentkit.checks.missing_await import EnteredAsync
-from agentkit.errors import SandboxUnavailable
+from agentkit.errors import SandboxUnavailable, install_command
 from agentkit.sandbox.output_buffer import OutputBuffer
 from agentkit.sandbox.quota import LimitName, SandboxLimits, SandboxOutcome
 
@@ -89,7 +89,7 @@ class Snippets(EnteredAsync):
                 try:
                     from pydantic_monty import AsyncMonty
                 except ImportError as e:
-                    raise SandboxUnavailable("monty is not installed: pip install 'agentkit[monty]'") from e
+                    raise SandboxUnavailable(f"monty is not installed: {install_command('monty')}") from e
                 self._pool = await self._opened.enter_async_context(AsyncMonty())
         return self._pool
 

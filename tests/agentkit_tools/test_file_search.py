@@ -289,7 +289,7 @@ def test_odd_names_are_shown_and_cannot_forge_lines(tmp_path: Path) -> None:
 
 def test_without_the_library_the_answer_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "re2", None)
-    assert "pip install 'agentkit[files]'" in str(Files(tmp_path).search_files("x").error)
+    assert "pip install 'agentkit-calls[files]'" in str(Files(tmp_path).search_files("x").error)
     assert Files(tmp_path).create_file("a", "x").ok
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("mcp", reason="the official SDK is not installed: agentkit[mcp]")
+pytest.importorskip("mcp", reason="the official SDK is not installed: agentkit-calls[mcp]")
 
 from command_line import called, command, said, typed
 from mcp_kit import SUPPORT, declared

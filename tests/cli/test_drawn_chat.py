@@ -175,7 +175,7 @@ def test_without_the_extra_the_terminal_is_plain_and_says_what_would_be_better(f
         terminal.type("\x04")
         terminal.rest()
         lines = terminal.shown.lines
-    assert lines[0] == "plain display; for Markdown, history and completion: pip install 'agentkit[cli]'"
+    assert lines[0] == "plain display; for Markdown and history: pip install 'agentkit-calls[cli]'"
     assert lines[2:] == ["you> Hi", "*Hi*.", "you>"]
 
 

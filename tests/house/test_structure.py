@@ -327,9 +327,9 @@ def test_wheel_holds_two_typed_packages_and_nothing_else(tmp_path: Path) -> None
 
     (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
     names = zipfile.ZipFile(wheel).namelist()
-    assert {name.split("/")[0] for name in names} == {"agentkit", "agentkit_tools", "agentkit-0.1.0.dist-info"}
+    assert {name.split("/")[0] for name in names} == {"agentkit", "agentkit_tools", "agentkit_calls-0.1.0.dist-info"}
     assert {"agentkit/py.typed", "agentkit_tools/py.typed"} <= set(names)
-    assert "agentkit-0.1.0.dist-info/licenses/LICENSE" in names
+    assert "agentkit_calls-0.1.0.dist-info/licenses/LICENSE" in names
 
 
 def test_the_folder_tools_is_no_package() -> None:

@@ -42,7 +42,7 @@ def fresh() -> None:
 
 @pytest.fixture
 def agents() -> Any:
-    return pytest.importorskip("agents", reason="openai-agents is not installed: agentkit[dev]")
+    return pytest.importorskip("agents", reason="openai-agents is not installed: agentkit-calls[dev]")
 
 
 def scripted(agents: Any, calls: list[tuple[str, str]]) -> Any:
@@ -119,7 +119,7 @@ def test_openai_agents_show_images(agents: Any) -> None:
 
 @pytest.fixture
 def langchain() -> Any:
-    return pytest.importorskip("langchain_core.tools", reason="langchain-core is not installed: agentkit[dev]")
+    return pytest.importorskip("langchain_core.tools", reason="langchain-core is not installed: agentkit-calls[dev]")
 
 
 def message(tool: Any, **arguments: Any) -> Any:
@@ -167,7 +167,7 @@ def test_langchain_shows_images(langchain: Any) -> None:
 
 @pytest.fixture
 def pydantic_ai() -> Any:
-    return pytest.importorskip("pydantic_ai", reason="pydantic-ai-slim is not installed: agentkit[dev]")
+    return pytest.importorskip("pydantic_ai", reason="pydantic-ai-slim is not installed: agentkit-calls[dev]")
 
 
 def returns(tools: Any, calls: list[tuple[str, dict[str, Any]]]) -> list[Any]:
@@ -216,7 +216,7 @@ def test_pydantic_ai_shows_images(pydantic_ai: Any) -> None:
 @pytest.fixture
 def environment() -> type[Any]:
     """An environment of SkyRL's that calls what the model names, with what it writes behind it."""
-    pytest.importorskip("skyrl_gym", reason="skyrl-gym is not installed: agentkit[dev]")
+    pytest.importorskip("skyrl_gym", reason="skyrl-gym is not installed: agentkit-calls[dev]")
     from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
     class Counting(BaseTextEnv):

@@ -18,7 +18,9 @@ from agentkit.interop.callables import function_like
 from agentkit.interop.peers import TRL, parameters_for
 from agentkit.toolspec import ToolSpec
 
-transformers_utils = pytest.importorskip("transformers.utils", reason="transformers is not installed: agentkit[dev]")
+transformers_utils = pytest.importorskip(
+    "transformers.utils", reason="transformers is not installed: agentkit-calls[dev]"
+)
 
 Names = list[str]
 HINTS = (

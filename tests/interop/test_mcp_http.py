@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("mcp", reason="the official SDK is not installed: agentkit[mcp]")
+pytest.importorskip("mcp", reason="the official SDK is not installed: agentkit-calls[mcp]")
 
 from mcp_http import Faulty, faulty, process, served
 from mcp_kit import acall, call

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("mcp", reason="the official SDK is not installed: agentkit[mcp]")
+pytest.importorskip("mcp", reason="the official SDK is not installed: agentkit-calls[mcp]")
 
 from mcp_http import served
 from mcp_kit import call

@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 import pytest
 
-pytest.importorskip("mcp", reason="the official SDK is not installed: agentkit[mcp]")
+pytest.importorskip("mcp", reason="the official SDK is not installed: agentkit-calls[mcp]")
 
 from command_line import FILES, Say
 from mcp import Client, StdioServerParameters

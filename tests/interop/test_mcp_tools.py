@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("mcp", reason="the official SDK is not installed: agentkit[mcp]")
+pytest.importorskip("mcp", reason="the official SDK is not installed: agentkit-calls[mcp]")
 
 from mcp_kit import LOCAL, SUPPORT, acall, call, declared, notes, raw
 

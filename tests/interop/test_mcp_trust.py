@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("mcp", reason="the official SDK is not installed: agentkit[mcp]")
+pytest.importorskip("mcp", reason="the official SDK is not installed: agentkit-calls[mcp]")
 
 from hypothesis import given
 from hypothesis import strategies as st

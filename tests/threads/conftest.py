@@ -25,7 +25,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session")
 def postgres_dsn() -> Iterator[str]:
-    pytest.importorskip("asyncpg", reason="asyncpg is not installed: pip install 'agentkit[postgres]'")
+    pytest.importorskip("asyncpg", reason="asyncpg is not installed: pip install 'agentkit-calls[postgres]'")
     try:
         with postgres_server.server() as dsn:
             yield dsn

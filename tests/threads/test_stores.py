@@ -146,7 +146,7 @@ def test_a_path_may_have_such_characters(name: str) -> None:
 
 def test_without_its_driver_postgres_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "asyncpg", None)
-    with pytest.raises(ConfigError, match=r'pip install "agentkit\[postgres\]"'):
+    with pytest.raises(ConfigError, match=r"pip install 'agentkit-calls\[postgres\]'"):
         open_store("postgresql://host/db")
 
 

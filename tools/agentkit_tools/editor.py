@@ -30,7 +30,7 @@ class StrReplaceEditor(Tool):
     written, other programs' changes are not lost. A path may also be absolute, as these models often write it, if it
     begins with the folder's own path.
 
-    Viewing a folder needs the extra `agentkit[files]`.
+    Viewing a folder needs the extra `agentkit-calls[files]`.
 
     Args:
         root: the folder, by default the current one; created if missing.

@@ -30,7 +30,7 @@ class Files(Tool):
     overwritten, unless it falls between this check and the renaming, some microseconds later. On a file system that
     cannot lock a folder, such as NFS, only this check separates two processes.
 
-    `list_files` and `search_files` need the extra `agentkit[files]`.
+    `list_files` and `search_files` need the extra `agentkit-calls[files]`.
 
     Args:
         root: the folder, by default the current one; created if missing. The tool is tied to this very folder: if

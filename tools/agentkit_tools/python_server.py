@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.errors import ConfigError
+from agentkit.errors import ConfigError, install_command
 from agentkit.sandbox import SandboxError, SandboxLimits, sandbox
 from agentkit_tools.code.worker import CodeOutcome, Worker, Workers, signal_name
 
@@ -278,7 +278,7 @@ def serve(settings: ServerSettings, host: str = "127.0.0.1", port: int = 1212) -
     try:
         import uvicorn
     except ImportError as e:
-        raise ConfigError("the code server needs the extra `gateway`: pip install 'agentkit[gateway]'") from e
+        raise ConfigError(f"the code server needs the extra `gateway`: {install_command('gateway')}") from e
     box = sandbox(settings.kind)
     asyncio.run(box.close())
     listening = socket.create_server(

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
-from agentkit.errors import ConfigError
+from agentkit.errors import ConfigError, install_command
 from agentkit.messages import ImagePart
 from agentkit_tools.network.addresses import Guard, RequestFailed, Resolve, checked_url
 from agentkit_tools.network.http_client import MAX_BYTES, HttpClient, Key, Response
@@ -244,7 +244,7 @@ def read_page(response: Response, kind: str, whole: bool, late: Callable[[], boo
         from agentkit_tools.pages.page_source import MAX_PIECES, decode_page, truncate
         from agentkit_tools.pages.page_text import page_text
     except ImportError as e:
-        raise RequestFailed(f"reading pages needs lxml: the operator must install agentkit[web] ({e})") from e
+        raise RequestFailed(f"reading pages needs lxml: the operator must run {install_command('web')} ({e})") from e
     text = decode_page(response.body, response.headers.get("content-type", ""), cut=response.cut)
     remarks = [f"only the first {len(response.body)} bytes of the page were read"] if response.cut else []
     if kind in HTML | XML and len(few := truncate(text)) < len(text):

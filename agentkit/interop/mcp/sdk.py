@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
-from agentkit.errors import ConfigError
+from agentkit.errors import ConfigError, install_command
 
 
 def require_sdk() -> None:
@@ -16,6 +16,6 @@ def require_sdk() -> None:
     try:
         found = version("mcp")
     except PackageNotFoundError:
-        raise ConfigError('MCP requires the official SDK: pip install "agentkit[mcp]"') from None
+        raise ConfigError(f"MCP requires the official SDK: {install_command('mcp')}") from None
     if int(found.partition(".")[0]) < 2:
-        raise ConfigError(f'the MCP SDK {found} is installed, 2.3 or newer is required: pip install "agentkit[mcp]"')
+        raise ConfigError(f"the MCP SDK {found} is installed, 2.3 or newer is required: {install_command('mcp')}")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentkit.checks.spelling import did_you_mean, then
-from agentkit.errors import AgentkitError, ConfigError
+from agentkit.errors import AgentkitError, ConfigError, install_command
 from agentkit.interop.verl.class_names import get_tool_class
 from agentkit.interop.verl.verl_shape import VerlShaped
 from agentkit.rollout.tools.decorated_tool import as_rollout_tool
@@ -125,7 +125,7 @@ def _resolved(path: Path) -> Any:
         from omegaconf import OmegaConf
         from omegaconf.errors import InterpolationKeyError, InterpolationResolutionError, OmegaConfBaseException
     except ImportError as e:
-        raise ConfigError(f"{path}: reading it needs OmegaConf: pip install 'agentkit[rollout]'") from e
+        raise ConfigError(f"{path}: reading it needs OmegaConf: {install_command('rollout')}") from e
     try:
         config = OmegaConf.load(path)
         raw = OmegaConf.to_container(config, resolve=False)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
-from agentkit.errors import ConfigError
+from agentkit.errors import ConfigError, install_command
 from agentkit.rollout.distributed.exchange import POLL, Client, Host, OrderAnswer
 from agentkit.rollout.distributed.packing import pack_each, unpack_each
 
@@ -32,7 +32,7 @@ def ray_module() -> Any:
     try:
         import ray
     except ImportError as e:
-        raise ConfigError("rollouts on Ray need the extra `rollout`: pip install 'agentkit[rollout]'") from e
+        raise ConfigError(f"rollouts on Ray need the extra `rollout`: {install_command('rollout')}") from e
     if not ray.is_initialized():
         ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     return ray

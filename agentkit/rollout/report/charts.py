@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.errors import ConfigError
+from agentkit.errors import ConfigError, install_command
 from agentkit.rollout.records.measures import ToolMeasures
 from agentkit.rollout.records.trajectory import ERROR_ENDS
 from agentkit.rollout.report.findings import Findings
@@ -107,7 +107,7 @@ def _rendered(draw: Callable[[Figure], None], size: tuple[float, float], **saved
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError as e:
-        raise ConfigError("charts are drawn by matplotlib: pip install 'agentkit[rollout]'") from e
+        raise ConfigError(f"charts are drawn by matplotlib: {install_command('rollout')}") from e
 
     style: Any = _STYLE
     with mpl.rc_context(style), warnings.catch_warnings():

@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentkit.errors import ConfigError
+from agentkit.errors import ConfigError, install_command
 from agentkit.rollout.records.measures import TABLE_HEAD, duration
 from agentkit.rollout.records.trajectory import ERROR_ENDS
 from agentkit.rollout.report.charts import png_charts, svg_charts
@@ -92,7 +92,7 @@ def _template() -> Template:
     try:
         from jinja2 import Environment, StrictUndefined
     except ImportError as e:
-        raise ConfigError("the report is written with Jinja: pip install 'agentkit[rollout]'") from e
+        raise ConfigError(f"the report is written with Jinja: {install_command('rollout')}") from e
     from markupsafe import Markup
 
     def visible(value: Any) -> Any:

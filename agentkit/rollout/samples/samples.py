@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from agentkit.errors import ConfigError
+from agentkit.errors import ConfigError, install_command
 from agentkit.rollout.samples.data_rows import sample_from
 from agentkit.rollout.samples.sample import Sample
 
@@ -63,7 +63,7 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError as e:
-        raise ConfigError(f"{path}: reading it needs pyarrow: pip install 'agentkit[rollout]'") from e
+        raise ConfigError(f"{path}: reading it needs pyarrow: {install_command('rollout')}") from e
     try:
         with parquet.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file:
             for batch in file.iter_batches(batch_size=BATCH, use_threads=False):

@@ -19,7 +19,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from agentkit.checks.bounds import CALLABLE, SECONDS, TEXT, Bound, Bounds, or_none, refuse, whole
-from agentkit.errors import ConfigError, StoreError
+from agentkit.errors import ConfigError, StoreError, install_command
 from agentkit.threads.sql.jobs import Job, answer
 from agentkit.threads.sql.operations import Duplicate, Operations, Rows, SqlDialect, Steps
 from agentkit.threads.sql.store_bridge import Driver, Kind, OnStatement, SqlStore
@@ -51,7 +51,7 @@ _BOUNDS: Final[Bounds] = {
 class PostgresStore(SqlStore):
     """Threads in PostgreSQL, for several machines (see `Store` for the methods).
 
-    Needs `pip install "agentkit[postgres]"`.
+    Needs `pip install "agentkit-calls[postgres]"`.
 
     Times are the server's. If a connection breaks while COMMIT runs, it is unknown whether it was done; the
     `StoreError` says so.
@@ -281,7 +281,7 @@ def _driver() -> Any:
     try:
         return import_module("asyncpg")
     except ImportError as e:
-        raise ConfigError('PostgresStore requires asyncpg: pip install "agentkit[postgres]"') from e
+        raise ConfigError(f"PostgresStore requires asyncpg: {install_command('postgres')}") from e
 
 
 def _dialect(schema: str) -> SqlDialect:

@@ -9,7 +9,7 @@ import asyncio
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.errors import ConfigError
+from agentkit.errors import ConfigError, install_command
 from agentkit.sandbox import SandboxLimits, StreamOutput
 from agentkit_tools.code.terminal_text import decode, readable
 from agentkit_tools.code.worker import CodeOutcome
@@ -38,7 +38,7 @@ class MontyRuns:
         try:
             import pydantic_monty
         except ImportError as e:
-            raise ConfigError("sandbox='monty' needs the extra `monty`: pip install 'agentkit[monty]'") from e
+            raise ConfigError(f"sandbox='monty' needs the extra `monty`: {install_command('monty')}") from e
         self.made = pydantic_monty
         self.limits: Any = {"max_feed_duration_secs": timeout, "max_memory": limits.memory}
         self.output = output

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from agentkit.errors import install_command
 from agentkit_tools.folder.rooted_folder import Refusal
 
 IGNORE_FILES: Final = (".rgignore", ".ignore", ".gitignore")
@@ -30,8 +31,8 @@ def re2() -> Any:
         import re2 as library
     except ImportError as e:
         raise Refusal(
-            "listing and searching need the library google-re2, which is not installed here: pip install "
-            "'agentkit[files]'"
+            "listing and searching need the library google-re2, which is not installed here: "
+            f"{install_command('files')}"
         ) from e
     return library
 
