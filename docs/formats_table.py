@@ -28,7 +28,7 @@ MARKS = {
     "repairs": ("<!-- repairs: python docs/formats_table.py --write -->\n", "<!-- end of repairs -->\n"),
 }
 
-PAGES = {"table": "reference/catalogue.md", "exports": "own_formats.md", "repairs": "reading.md"}
+PAGES = {"table": "reference/catalogue.md", "exports": "own_formats.md", "repairs": "parsing.md"}
 
 WEATHER = ToolSpec(
     "get_weather",

@@ -1,4 +1,4 @@
-"""The session in docs/tools_at_work.md, recorded from the real command line in a real terminal.
+"""The session in docs/terminal_tools.md, recorded from the real command line in a real terminal.
 
 python docs/record_tools.py          print the recording
 python docs/record_tools.py --write  put it into the page
@@ -15,7 +15,7 @@ from recording import Recorder, main, response
 from replay_server import ReplayServer  # found by the import before it
 from site_server import Page, SiteServer
 
-PAGE = Path(__file__).parent / "tools_at_work.md"
+PAGE = Path(__file__).parent / "terminal_tools.md"
 CHAT = "agentkit chat --model openai:composed --tools desk:files desk:shell desk:python desk:web"
 TOOLS = """\
 from agentkit_tools.files import Files

@@ -171,7 +171,7 @@ def test_hello_world_is_short_and_the_same_everywhere() -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize(
     ("page", "options"),
-    [("reference/catalogue.md", []), ("own_formats.md", ["--exports"]), ("reading.md", ["--repairs"])],
+    [("reference/catalogue.md", []), ("own_formats.md", ["--exports"]), ("parsing.md", ["--repairs"])],
 )
 def test_the_table_of_formats_is_fresh(page: str, options: list[str]) -> None:
     script = ROOT / "docs" / "formats_table.py"
@@ -187,7 +187,7 @@ def test_the_table_of_formats_is_fresh(page: str, options: list[str]) -> None:
         ("record_approvals.py", "terminal.md"),
         ("record_chat.py", "terminal.md"),
         ("record_fit.py", "fit.md"),
-        pytest.param("record_tools.py", "tools_at_work.md", marks=confined),
+        pytest.param("record_tools.py", "terminal_tools.md", marks=confined),
     ],
 )
 def test_a_recording_is_fresh(script: str, page: str) -> None:

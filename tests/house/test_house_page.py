@@ -1,4 +1,4 @@
-"""The page "The house": the files that it names are there, and every room stands in its picture."""
+"""CONTRIBUTING.md: the files that it names are there, and every room stands in its picture."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "house.md").read_text()
+PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 
 
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:agentkit|tests|docs|tools)/[\w./]*)`", PAGE))))

@@ -12,7 +12,7 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[2]
 FILES: Final = [*sorted((ROOT / "agentkit").rglob("*.py")), *sorted((ROOT / "tools" / "agentkit_tools").rglob("*.py"))]
-GLOSSARY: Final = (ROOT / "docs" / "house.md").read_text().split("## Glossary\n")[1].split("\n## ")[0]
+GLOSSARY: Final = (ROOT / "CONTRIBUTING.md").read_text().split("## Glossary\n")[1].split("\n## ")[0]
 
 IRREGULAR: Final = {
     *(
