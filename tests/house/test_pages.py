@@ -18,8 +18,8 @@ PAGES: Final = [
 WORDS: Final = 90
 COLUMNS: Final = 88
 FENCE: Final = re.compile(r"^ *(`{3,})(.*)\n((?:.*\n)*?) *\1 *$", re.MULTILINE)
-PRODUCED: Final = re.compile(r'title="(?:output|recording)"')
-"""What a program printed is shown unchanged; the style sheet wraps it."""
+PRODUCED: Final = re.compile(r'title="(?:output|recording)"|^mermaid$')
+"""What a program printed is shown unchanged, and the style sheet wraps it; a diagram is shown as a picture."""
 ITEM: Final = re.compile(r"\s*(?:[-*+]|\d+\.)\s")
 
 
