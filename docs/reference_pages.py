@@ -1,8 +1,9 @@
 """The reference: a page for each public class and function, made from the section pages at each build.
 
-A section page in docs/reference/ lists what is public, as mkdocstrings' directives (`::: agentkit.agent.Agent`). Each directive becomes a
-page of its own; those below a heading `### Title` share one. `## Title` starts a group of the navigation. What remains
-of the section page is its introduction and a table of all names with their first sentences.
+A section page, docs/reference/*/index.md, lists what is public, as mkdocstrings' directives
+(`::: agentkit.agent.Agent`). Each directive becomes a page of its own; those below a heading `### Title` share one.
+`## Title` starts a group of the navigation. What remains of the section page is its introduction and a table of all
+names with their first sentences.
 
 mkdocs calls `on_config`, `on_files` and `on_page_markdown`.
 """
@@ -19,6 +20,7 @@ from typing import Any
 DOCS = Path(__file__).parent
 SECTIONS = DOCS / "reference"
 PIECE = re.compile(r"^(?:(?P<level>###?) (?P<title>.+)|::: (?P<name>\S+)(?P<options>(?:\n {4}.*)*))$", re.MULTILINE)
+MEMBERS = re.compile(r"\n {6}members:((?: \[.+\])|(?:\n +- \w+)+)")
 OPTIONS = "\n    options:"
 BOOST = "---\nsearch:\n  boost: 0.5\n---\n\n"
 
@@ -40,14 +42,22 @@ class ReferencePage:
     def markdown(self) -> str:
         """Return the page's source. A page of one name has this name as its heading."""
         if not self.shared:
-            more, heading = ("heading_level: 1",), ""
-        elif len(self.directives) == 1:
-            more, heading = ("show_root_heading: false", "show_root_toc_entry: false"), f"# {self.title}\n\n"
-        else:
-            more, heading = (), f"# {self.title}\n\n"
-        added = "".join(f"\n      {line}" for line in more)
-        texts = [f"::: {name}{options or (more and OPTIONS) or ''}{added}" for name, options in self.directives]
-        return BOOST + heading + "\n\n".join(texts) + "\n"
+            ((name, options),) = self.directives
+            return f"{BOOST}::: {name}{options or OPTIONS}\n      heading_level: 1\n"
+        texts = [f"::: {name}{options}" for directive in self.directives for name, options in _by_member(*directive)]
+        return BOOST + "\n\n".join([f"# {self.title}", *texts]) + "\n"
+
+
+def members_of(options: str) -> list[str]:
+    """Return the names that a directive lists of a module."""
+    found = MEMBERS.search(options)
+    return re.findall(r"\w+", found[1]) if found else []
+
+
+def _by_member(name: str, options: str) -> list[tuple[str, str]]:
+    """Return a directive for each member that one lists, so that a page shows them in this order; or the one."""
+    members, rest = members_of(options), MEMBERS.sub("", options)
+    return [(f"{name}.{member}", rest if rest != OPTIONS else "") for member in members] or [(name, options)]
 
 
 def pages_of(markdown: str) -> tuple[str, list[ReferencePage]]:
@@ -71,10 +81,9 @@ def pages_of(markdown: str) -> tuple[str, list[ReferencePage]]:
 
 @functools.cache
 def sections() -> dict[str, list[ReferencePage]]:
-    """Return the pages of each section page that has directives, by its path below docs/."""
-    read = {f"reference/{path.name}": pages_of(path.read_text(encoding="utf-8"))[1] for path in SECTIONS.glob("*.md")}
-    del read["reference/internals.md"]  # one page, apart from the others
-    return {path: pages for path, pages in sorted(read.items()) if pages}
+    """Return the pages of each section page, by its path below docs/."""
+    files = sorted(SECTIONS.glob("*/index.md"))
+    return {f"reference/{file.parent.name}/index.md": pages_of(file.read_text(encoding="utf-8"))[1] for file in files}
 
 
 def places() -> Iterator[tuple[str, ReferencePage]]:
@@ -84,13 +93,12 @@ def places() -> Iterator[tuple[str, ReferencePage]]:
         for page in pages:
             stem = page.stem if page.stem.casefold() not in taken else f"{page.stem}_class"
             taken.add(stem.casefold())
-            yield f"{path.removesuffix('.md')}/{stem}.md", page
+            yield f"{path.removesuffix('index.md')}{stem}.md", page
 
 
 def below(section: str) -> Iterator[tuple[str, ReferencePage]]:
     """Yield the pages below a section page, with their paths."""
-    folder = section.removesuffix(".md") + "/"
-    return ((path, page) for path, page in places() if path.startswith(folder))
+    return ((path, page) for path, page in places() if path.startswith(section.removesuffix("index.md")))
 
 
 def on_config(config: Any) -> Any:
@@ -140,8 +148,7 @@ def documented(name: str, options: str) -> Iterator[tuple[str, Any]]:
     if not found.is_module:
         yield name, found
         return
-    members = re.search(r"members:((?: \[.+\])|(?:\n +- \w+)+)", options)
-    for member in re.findall(r"\w+", members[1]) if members else _public(found):
+    for member in members_of(options) or _public(found):
         yield f"{name}.{member}", found[member]
 
 
@@ -181,4 +188,4 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 def _row(place: str, name: str, found: Any) -> str:
     """Return the row of a section's table for an object, with a link to its page."""
     text = first_sentence(found.docstring.value) if found.docstring else ""
-    return f"| [`{name.rpartition('.')[2]}`]({place.removeprefix('reference/')}#{name}) | {text} |"
+    return f"| [`{name.rpartition('.')[2]}`]({place.rpartition('/')[2]}#{name}) | {text} |"

@@ -271,7 +271,9 @@ def test_every_public_name_of_rollouts_is_in_the_reference() -> None:
     """With its module, or alone."""
     import agentkit.rollout as room
 
-    listed = re.findall(r"^::: (\S+)", (ROOT / "docs" / "reference" / "rollouts.md").read_text(), re.MULTILINE)
+    listed = re.findall(
+        r"^::: (\S+)", (ROOT / "docs" / "reference" / "rollouts" / "index.md").read_text(), re.MULTILINE
+    )
     homes = {f"{getattr(room, name).__module__}.{name}" for name in room.__all__}
     assert sorted(home for home in homes if not {home, home.rpartition(".")[0]} & set(listed)) == []
 
