@@ -18,7 +18,7 @@ from animated_terminal import FilmedTerminal, Frame, cut, drawn
 from recording import ROOT
 
 PICTURE = ROOT / "docs" / "images" / "chat.svg"
-COLUMNS = 76
+COLUMNS = 64
 LONGEST = 3.0
 TITLE = "agentkit chat · Qwen2.5-Coder-1.5B on llama.cpp"
 LABEL = "A chat in a terminal: a local model calls a refund tool, a person approves the call, and it runs."
