@@ -103,7 +103,10 @@ def exports() -> str:
         f"{len(can)} of the {len(results)} formats can be written as a `response_template`,",
         f"{can.count(AT_THE_END)} of them only where calls end the reply. The others cannot:",
         "",
-        *(f"- {', '.join(f'`{name}`' for name, (_, reason) in results.items() if reason == why)}: {why}." for why in reasons),
+        *(
+            f"- {', '.join(f'`{name}`' for name, (_, reason) in results.items() if reason == why)}: {why}."
+            for why in reasons
+        ),
     ]
     return "\n".join(lines) + "\n"
 

@@ -205,7 +205,7 @@ def commands(*programs: str) -> list[object]:
         for block in blocks(page)
         if block.language in ("sh", "console", "bash", "shell")
         if not (block.language == "console" and is_followed(page))
-        for line in (raw.removeprefix("$ ").strip() for raw in block.text.splitlines())
+        for line in (raw.removeprefix("$ ").strip() for raw in block.text.replace("\\\n", "").splitlines())
         if line.split(" ")[0] in programs
     ]
 
