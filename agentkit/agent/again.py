@@ -1,6 +1,6 @@
 """Replies that are not answers: what such a reply lacks, and the message that asks the model again.
 
-Laws 13 and 14. Knows a finished turn; asks no model. The words were tried on live models: see docs/prompts.md.
+Knows a finished turn; asks no model. The words were tried on live models: see docs/prompts.md.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ class Table:
             entries.append(entry)
 
     def at_tag(self, found: re.Match[str], *, loose: bool) -> Iterable[Opener]:
-        """Return the openers of this tag, the exactly spelt tool first; with `loose`, also as a misspelt literal."""
+        """Return the openers of this tag, the exactly spelt tool first; and a misspelt literal if `loose`."""
         closes = bool(found["slash"])
         whole = fold_name(found[0].lstrip("</"))
         if (entries := self.tags.get((whole, closes))) is None:

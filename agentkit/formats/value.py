@@ -38,7 +38,7 @@ def read_value(
 
     Returns:
         The value, byte-exact except for the newlines and CDATA marks that are not part of it; and whether it was in
-        CDATA, and so is meant to the letter.
+        CDATA, which means that it is literal.
 
     Raises:
         Damage: `truncated_call` if the text ends first; `ambiguous_call` if the value contains markup of its own kind

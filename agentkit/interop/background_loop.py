@@ -1,8 +1,8 @@
-"""An event loop in a thread of its own: its tasks outlive the loops of the runs that use it.
+"""An event loop in its own thread: its tasks outlive the loops of the runs that use it.
 
-`Agent.run_sync` makes a new loop for each run, and an MCP session belongs to one loop for its whole life. So does the
-tool instance of a trajectory that another system's loop runs. A thread does not survive a fork: in the child of one the
-loop is another.
+`Agent.run_sync` makes a new loop for each run, and an MCP session belongs to one loop for its lifetime, as
+does the tool instance of a trajectory that another system's loop runs. A thread does not survive a fork: a child
+process has another loop.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class OwnedInstance:
 
     Args:
         tool: the source.
-        kwargs: what the sample tells each of its functions; what they are told of one phase is joined.
+        kwargs: the sample's arguments for each of its functions; those of one phase are joined.
         config: limits of its calls.
 
     Attributes:
@@ -172,7 +172,7 @@ class OwnedInstance:
         return sum(map(sum, self.rewards.values())) + last
 
     async def release(self) -> None:
-        """Give back what it holds; a second time does nothing. An error is logged: nobody is left to be told."""
+        """Give back what it holds; a second time does nothing. An error is logged: no caller is left to get it."""
         if self._released:
             return
         self._released = True
@@ -233,7 +233,7 @@ class Trajectories:
             await owned.release()
 
     def open(self, trajectory_id: str, name: str) -> OwnedInstance:
-        """The instance of a trajectory that has an id, and whose end is told: `close` for each `name` opened."""
+        """The instance of a trajectory that has an id and reports its end: `close` for each `name` opened."""
         if trajectory_id not in self._named:
             self._named[trajectory_id] = (OwnedInstance(self.tool, {}, self.config), set())
         owned, names = self._named[trajectory_id]

@@ -31,7 +31,7 @@ class Peer:
         name: as its users write it.
         install: what to install.
         module: the module that must be importable.
-        reserved: names that its loop gives a meaning of its own.
+        reserved: names that have their own meaning in its loop.
         dialect: the part of JSON Schema that it passes on; None for all of it.
     """
 
@@ -103,7 +103,7 @@ def refuse_reserved(peer: Peer, tools: Iterable[BoundTool]) -> None:
 
 
 def parameters_for(peer: Peer, spec: ToolSpec) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """A tool's schema as the peer passes it on, and one line for each thing that is told in descriptions only."""
+    """A tool's schema as the peer passes it on, and one line for each thing that is in descriptions only."""
     if peer.dialect is None:
         return dict(spec.parameters), ()
     parameters, losses = reduced_schema(spec.parameters, peer.dialect)

@@ -26,7 +26,7 @@ ODD: Final = "agentkit-7"  # the word that `check_constraint` lets a model say: 
 
 HEAD: Final = 60  # characters at the beginning of a reply that show whether its grammar was enforced
 
-_ENOUGH: Final = 2_000  # tokens: a model that thinks does so before it says the word
+_ENOUGH: Final = 2_000  # tokens: a model that thinks writes its thoughts before the word
 _BLAMES: Final = re.compile(
     r"grammar|structur|guided|response_format|regex|one backend per engine|xgrammar|llguidance", re.IGNORECASE
 )

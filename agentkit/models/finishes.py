@@ -49,11 +49,11 @@ _ENDINGS: Final[Mapping[FinishReason, tuple[str, ...]]] = {
 
 FINISHES: Final[Mapping[str, FinishReason]] = {word: reason for reason, words in _ENDINGS.items() for word in words}
 """The words, in small letters and with underscores. What any other one says is unknown: Google's
-`MALFORMED_FUNCTION_CALL` and `OTHER`, which do not say whether what came before is whole; or a word of tomorrow."""
+`MALFORMED_FUNCTION_CALL` and `OTHER`, which do not say whether the text is complete, or a future word."""
 
 
 def meaning(raw: str | None, reasons: Mapping[str, FinishReason] = FINISHES) -> FinishReason | None:
-    """Return the meaning of a word for the end, also in capitals (Google, Cohere) or with hyphens (Vercel), or None."""
+    """Return the meaning of a word for the end, or None. Accepts capitals (Google, Cohere) and hyphens (Vercel)."""
     return reasons.get((raw or "").strip().lower().replace("-", "_"))
 
 

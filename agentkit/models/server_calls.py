@@ -1,7 +1,7 @@
 """The calls of a provider's own tools, in a conversation for the Messages API: which of their blocks are sent. Pure.
 
-The provider answers such a call itself: after it, or in a later message if results of ours come first, as when its
-code calls our tools. A call without an answer is refused, unless the provider is still to give it.
+The provider answers such a call itself: after it, or in a later message if results of your tools come first, as when
+its code calls them. A call without an answer is refused, unless the provider is still to give it.
 """
 
 from __future__ import annotations

@@ -262,7 +262,7 @@ def _assistant(message: AssistantMessage, format: Format, tools: Sequence[ToolSp
 
 
 def _written(calls: Sequence[ToolCall], format: Format, tools: Sequence[ToolSpec]) -> str:
-    """Calls from elsewhere in this format; one that it cannot represent, or that could not be read, as its JSON.
+    """Calls from elsewhere in this format, or as JSON if it cannot represent them, or they could not be read.
 
     Their arguments may pass on what tools returned, and are quarantined like it.
     """

@@ -24,7 +24,7 @@ class Wire(Protocol):
 
     @property
     def done(self) -> bool:
-        """Return whether the response came to its end; False also if the provider interrupted it."""
+        """Return whether the response came to its end; False if the provider interrupted it."""
         ...
 
     @property

@@ -6,13 +6,13 @@ whether the call is its own, and it must make it natively. Each text counts by w
 
 - What tools returned, those of the provider included, names a tool in whatever way: a name of several words anywhere
   (`delete_file`), since nobody says that by chance; a single word only in the form of a call (`run(…)`, `<run>`).
-- A user who names a tool wants it called, and so does a model that announces it: in their texts, any name must have the
+- A user who names a tool wants it called, as does a model that announces it: in their texts, any name must have the
   form of a call. Of an earlier reply, only what is text counts: a call that was made can be repeated.
 - What agentkit itself answered to a call is nobody else's word.
 - The instructions, those of the tools' declarations included, may ask for calls. But an example in them that is
   repeated literally, arguments and all, is a quote.
 
-A name may also be divided: texts that follow one another are searched as one, too.
+A name may also be divided: texts that follow one another are also searched as one.
 """
 
 from __future__ import annotations

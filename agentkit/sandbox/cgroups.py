@@ -143,7 +143,7 @@ class ControlGroup:
         return [str(folder / "cgroup.procs") for folder in self._folders]
 
     def add(self, pid: int) -> None:
-        """Move a process inside; its later children are inside, too."""
+        """Move a process inside; its later children are also inside."""
         for door in self.doors:
             Path(door).write_text(str(pid))
 

@@ -175,8 +175,8 @@ class ThreadManager(SayingThreads, Closing):
         Args:
             thread_id: the thread.
             system_prompt: instructions for this run, as the `system` of `Agent`; not stored in the thread.
-            model: a `Model`, or a model string such as `openai:gpt-5`. It can differ from that of earlier runs, also in
-                its format.
+            model: a `Model`, or a model string such as `openai:gpt-5`. It can differ from that of earlier runs, and use
+                another format.
             processor_config: the limits of the calls of a response.
             temporary_message: put before the last user message in this run, or after the reply to it; not stored in the
                 thread.

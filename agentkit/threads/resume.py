@@ -129,7 +129,7 @@ def _passed_over(call: Call) -> ToolMessage:
 
 
 def waits_inside(call: Call) -> bool:
-    """Return True if a waiting call has started an agent in whose thread calls wait."""
+    """Return True if a waiting call has started an agent whose thread has waiting calls."""
     return call.status == "waiting" and bool(call.note.get("inside"))
 
 

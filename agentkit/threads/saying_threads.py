@@ -173,7 +173,7 @@ class SayingThreads(KeptThreads, ABC):
             system_prompt: as for `run_thread`.
             agent: answers with its own model, tools and limits, in place of `model`.
             client_id: as for `add_message`: saying it again under the same id adds no second message, and returns the
-                stored answer to it, also if the user has written again since.
+                stored answer to it, even if the user has written again since.
             **options: as for `run_thread` or `run_agent`.
 
         Raises:

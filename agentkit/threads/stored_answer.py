@@ -95,7 +95,7 @@ class _Answer:
 def _answer(order: Sequence[Entry], place: int, log: Log, plan: Plan) -> _Answer | None:
     """The last response to a message; None if no user wrote after that.
 
-    What users write before the first response is answered by it, too. After that, only further responses of the same
+    What users write before the first response is also answered by it. After that, only further responses of the same
     run belong to the answer, until it is complete.
     """
     end, run, wrote = 0, None, False

@@ -38,7 +38,7 @@ class _Reading(NamedTuple):
 def without_omitted(value: Any, root: Schema) -> Any:
     """The value that is meant.
 
-    Where several alternatives have the type of an array or object, one that it matches decides the meaning of null:
+    Where several alternatives have the type of an array or object, a matching alternative decides the meaning of null:
     the one that declares most of its names, then the one that changes least, then the first.
 
     >>> point = {

@@ -87,6 +87,9 @@ PLAIN: Final = {
 }
 """What to write in place of a pattern."""
 
+TASKS: Final = frozenset({"real_models_tasks.py"})
+"""Tasks that live models were measured with."""
+
 RULES: Final = frozenset({"house.md"})
 """Pages about the project's own rules, which are called laws there."""
 
@@ -95,9 +98,8 @@ MEASURED: Final = (
     "Text that contains the very tag that encloses it must stand in",
     "nothing but JSON stands ",
     "A string that itself contains ",
-    "3. Bicycles. They stand in the yard",
 )
-"""Words of prompts and tasks that live models were measured with: another wording needs another measurement."""
+"""Words of prompts that live models were measured with: another wording needs another measurement."""
 
 
 def passages(path: Path) -> Iterator[tuple[int, str]]:
@@ -216,7 +218,7 @@ def test_the_project_is_in_plain_english(place: str) -> None:
         for path in paths
         for number, passage in passages(path)
         for words, better in wrong(passage)
-        if not (words.lower().startswith("law") and path.name in RULES)
+        if path.name not in TASKS and not (words.lower().startswith("law") and path.name in RULES)
     ]
     assert paths
     assert not found, "\n".join(found)

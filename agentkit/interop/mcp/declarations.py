@@ -106,7 +106,7 @@ def refuse_large(schema: Mapping[str, Any], name: str) -> None:
 
 
 def _plain(schema: Any, size: int) -> Any:
-    """A schema without the keywords that name documents (it stands alone), and with shorter descriptions."""
+    """A schema without the keywords that name documents, as it is used without them, and with shorter descriptions."""
     if not isinstance(schema, Mapping):
         return schema
     return {

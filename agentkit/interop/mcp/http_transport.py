@@ -20,7 +20,7 @@ from agentkit.interop.mcp.amount import too_many
 from agentkit.interop.mcp.endpoints import RemoteServer, safe_words
 
 UNSENT: Final = -32_090
-"""The JSON-RPC error code, of our own, for a request that has not reached the server."""
+"""agentkit's JSON-RPC error code for a request that has not reached the server."""
 LOST: Final = -32_091
 """The same, for a request that may have reached it."""
 

@@ -201,7 +201,7 @@ def _end_started(mark: bytes) -> None:
 
 
 def _signal(process: asyncio.subprocess.Process, kind: signal.Signals) -> None:
-    """Signal the process and all it has started: they are a group of their own."""
+    """Signal the process and all it has started: they are a separate group."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, kind)
 

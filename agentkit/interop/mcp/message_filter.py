@@ -125,7 +125,7 @@ class FilteredStream(EnteredAsync):
                 if isinstance(content, list) and len(content) > ITEMS:
                     said = f"its answer has {len(content):,} content items; at most {ITEMS:,} are read"
                     message.result = {"content": [{"type": "text", "text": said}], "isError": True}
-                with suppress(RecursionError):  # the SDK refuses it, too
+                with suppress(RecursionError):  # the SDK also refuses it
                     message.result = repair_result(message.result, self._version)
                 return
             self._version = str(message.result.get("protocolVersion", self._version))

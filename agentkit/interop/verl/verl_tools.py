@@ -38,7 +38,7 @@ class ToolResponse(BaseModel):
     Args:
         text: as text.
         image: images: of PIL, bytes, URLs or paths.
-        video: videos, which a model here is told of but does not see.
+        video: videos, which are mentioned to a model here, but not shown.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)

@@ -41,7 +41,7 @@ def ray_module() -> Any:
 def light_environment(ray: Any, own: Mapping[str, Any]) -> dict[str, Any] | None:
     """A `runtime_env` whose worker begins as `light_worker`; None where that may be unwanted.
 
-    Only on this machine, where the driver's Python is there for the worker, too; and not if the environment, or that of
+    Only on this machine, where the worker has the driver's Python; and not if the environment, or that of
     the driver's job, says itself how a worker starts.
     """
     here = {node["NodeManagerHostname"] for node in ray.nodes()} == {socket.gethostname()}

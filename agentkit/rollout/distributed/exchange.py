@@ -1,4 +1,4 @@
-"""Work sent to another process in few messages: orders of the same time go in one message, and so do the answers.
+"""Work sent to another process in few messages: orders of the same time go in one message, as do the answers.
 
 `Host` runs in the other process, `Client` here; one message is one call of `Host.exchange`. A message costs up to a
 millisecond on Ray, whatever it carries, so a message per call would cost more than most tools do. Nothing waits for a
@@ -92,7 +92,7 @@ class Host:
             task = asyncio.current_task()
             if isinstance(e, asyncio.CancelledError) and task is not None and task.cancelling():
                 self._tasks.pop(number, None)
-                raise  # nobody waits for it any more; one that cancels itself is answered
+                raise  # nobody waits for it any more; an order that cancels itself is answered
             answer = (number, None, words(e))
         self._tasks.pop(number, None)
         self._answers.append(answer)
@@ -134,7 +134,7 @@ class Client:
 
         Raises:
             OrderFailed: it raised there.
-            HostLost: the host is gone; whether the order was begun is not known.
+            HostLost: the host is gone; whether the order was started is not known.
         """
         if self.lost is not None:
             raise HostLost(self.lost)
@@ -190,7 +190,7 @@ class Client:
             future.set_exception(OrderFailed(why))
 
     def close(self, why: str) -> None:
-        """No answer will come any more: whoever waits is told why."""
+        """Fail the orders that wait: no answer will come any more."""
         self.lost = why
         waiting, self._waiting = self._waiting, {}
         for future in waiting.values():

@@ -1,4 +1,4 @@
-"""A rollout on workers of Ray, each of which rolls out whole trajectories with tools of its own."""
+"""A rollout on workers of Ray, each of which rolls out whole trajectories with its own tools."""
 
 from __future__ import annotations
 

@@ -34,4 +34,4 @@ def _told(generation: Generation) -> Iterator[SourceEvent]:
         yield Text(generation.text)
     else:
         found = "token ids only" if generation.token_ids is not None else f"its text as {generation.text!r:.60}"
-        raise ConfigError(f"the policy told {found}; Rollout(format=None) reads a response's events, or its text")
+        raise ConfigError(f"the policy returned {found}; Rollout(format=None) reads a response's events, or its text")

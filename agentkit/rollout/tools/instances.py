@@ -46,7 +46,7 @@ class Instances:
         """Create them in order; returns their messages before the first turn.
 
         Raises:
-            ToolNotCreated: one could not be; those after it were not begun.
+            ToolNotCreated: one could not be; those after it were not started.
         """
         said = []
         selected = self._sample.tool_selection
@@ -90,7 +90,7 @@ class Instances:
                     self.rewards[source.name] = reward
 
     async def release(self) -> None:
-        """Release all that were begun, the last one first."""
+        """Release all that were started, the last one first."""
         while self._begun:
             source, instance = self._begun.pop()
             try:
