@@ -113,7 +113,7 @@ class Asking:
         return 0 if self._emptied and outcome is not None and outcome.lacks == "empty" else self._retries
 
     def ask(self, lacks: RunFinish) -> UserMessage | None:
-        """The message, which is sent now."""
+        """Return the message, which is sent now."""
         self._retries -= 1
         self._emptied = self._emptied or lacks == "empty"
         return self.message

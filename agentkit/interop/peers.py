@@ -1,4 +1,4 @@
-"""The other systems by name: how each is installed, which function names it reserves, what of a schema it keeps.
+"""The other systems by name: how each is installed, which function names it reserves, which parts of a schema it keeps.
 
 A table. A system is imported when an export asks for it (`require`).
 """
@@ -25,7 +25,7 @@ _LOG: Final = logging.getLogger("agentkit.interop")
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A system that calls our tools.
+    """A system that calls agentkit tools.
 
     Args:
         name: as its users write it.

@@ -2,7 +2,7 @@
 
 Knows the servers by their table, and the grammars by their interface. As a rule, a server silently ignores a field that
 it does not know; so each reply to a forced choice is checked for what a grammar would not have allowed, and
-`check_constraint` requests a word that no model says unforced.
+`check_constraint` requests a word that no model writes on its own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Why a response ended: every provider's, server's and gateway's word for it. One table, for all wires. Knows no wire.
 
-A gateway passes on the words of whatever it forwards to, so that any of them may come by any wire.
+A gateway passes on the words of its servers, so any word may arrive on any wire.
 """
 
 from __future__ import annotations

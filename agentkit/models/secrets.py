@@ -1,4 +1,4 @@
-"""Secrets that must not be seen: keys, and the credentials in a URL. Pure, except for the loggers that it watches."""
+"""Secrets that must not be shown: keys, and the credentials in a URL. Pure, except for the loggers that it watches."""
 
 from __future__ import annotations
 

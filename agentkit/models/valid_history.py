@@ -1,7 +1,7 @@
 """A conversation made fit for any provider: every call has one result, directly after it, under an id that fits.
 
-Pure. What a provider may get wrong and a store may lose (a result without its call, a call without its result, an id
-used twice) is repaired here, for all providers alike.
+Pure. Faults of providers and stores (a result without its call, a call without its result, an id used
+twice) are repaired here, for all providers alike.
 """
 
 from __future__ import annotations

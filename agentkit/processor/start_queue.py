@@ -18,7 +18,7 @@ Gate = Callable[[ToolCall], ToolResult | None]
 
 
 class StartQueue:
-    """The admitted calls of one response that have not started, in `calls`; `wake` is called when to ask `ready` again.
+    """The admitted calls of one response that have not started, in `calls`; calls `wake` when `ready` may have one.
 
     With `sequential`, each call delays those after it.
     """

@@ -23,7 +23,7 @@ IDLE = 10.0  # seconds after which a thread without work ends
 
 
 class NoThread(RuntimeError):
-    """A function was not run: every thread is held by one that does not return although nothing waits for it."""
+    """A function was not run: every thread runs a function that does not return, although nothing waits for it."""
 
 
 class Claim:

@@ -135,7 +135,7 @@ class Rollout:
         return self._tools
 
     def check(self, samples: Iterable[Sample]) -> None:
-        """Look at samples before anything runs.
+        """Check samples before anything runs.
 
         Raises:
             ConfigError: one names an unknown tool, or has keyword arguments that its tool cannot take, or two have the

@@ -48,7 +48,7 @@ def mark_idempotent(body: Body, idempotent: bool) -> dict[str, Any]:
 
 
 def waits_for(body: Body, tool: BoundTool | None) -> dict[str, Any]:
-    """A stored call that waits for a person, with the tool that it is to call; None for an unknown one."""
+    """A stored call that waits for a person, with the tool to call; None for an unknown one."""
     rest = {name: value for name, value in body.items() if name != TOOL}
     return rest if tool is None else {**rest, TOOL: tool.digest}
 

@@ -1,6 +1,6 @@
 """Messages to threads, and the runs that answer them: whole, streamed, and without an event loop.
 
-How a run begins is `ThreadManager`'s.
+`ThreadManager` starts the runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A user's message to a thread: it is stored before anything else, and a stored answer is not asked for again.
+"""A user's message to a thread: stored first, and answered only once.
 
 Runs nothing, and writes nothing but the message.
 """

@@ -80,7 +80,7 @@ PLAIN: Final = {
     r"\b(?:at|by|for|from|in|of|to|under|with) whose\b": "two sentences, or: where its …",
     r"(?:^|[.;:] )Whatever (?:is|was|has)\b": "every …",
     r"\bby hand of\b": "by",
-    r"\bwhat (?:came|comes|is here|is there|was there)\b": "say the noun",
+    r"\b[Ww]hat (?:came|comes|is here|is there|was there)\b": "say the noun",
     r"\bOurs\b|\b(?:as|of) ours\b|\bours as\b": "agentkit's …; of bugs: in agentkit",
     r"\b(?:above|below|in) (?:this room|rooms)\b|\bhas rooms\b": "package",
     r"\b(?:is|are) where\b(?= (?:it|they)\b)": "say the place",

@@ -101,7 +101,7 @@ def _binary(data: str, kind: str, kept: list[dict[str, Any]], uri: str | None = 
 
 
 def answer_of(result: ToolResult, parts: ResultContent) -> CallToolResult:
-    """Our result as a server's.
+    """A `ToolResult` as a server's.
 
     Args:
         result: the result.

@@ -1,6 +1,6 @@
 """A server's declaration of a tool, made fit to be shown to a model: bounded, and without anything that acts as markup.
 
-Pure. Whoever wrote the declaration may want the model to do something else.
+Pure. The author of a declaration may be hostile to the model's user.
 """
 
 from __future__ import annotations

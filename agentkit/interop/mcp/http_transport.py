@@ -1,4 +1,4 @@
-"""The HTTP client below a session: capped answers, no compression, and a fault costs only the request that met it.
+"""The HTTP client of a session: bounded answers, no compression; a fault affects only its own request.
 
 In the official SDK, an exception of the HTTP client ends the whole session with every call in flight. Here it becomes
 a JSON-RPC error of its own request.

@@ -1,6 +1,6 @@
-"""Starts a local server and exchanges lines of JSON with it. Bounded: a line, its last words, its time to exit.
+"""Starts a local server and exchanges lines of JSON with it. Lines, last words and the time to exit are bounded.
 
-The official SDK's own transport has no bound on a line, and lets the server write to our standard error.
+The official SDK's own transport has no bound on a line, and lets the server write to the program's standard error.
 """
 
 from __future__ import annotations

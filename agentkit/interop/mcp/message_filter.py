@@ -1,4 +1,4 @@
-"""Filter a server's messages before the official SDK sees them: one bad tool costs that tool, not the list.
+"""Filter a server's messages before the official SDK sees them: a bad tool is dropped without the rest of the list.
 
 The SDK refuses a whole list for one malformed tool, and a whole result for one item of an unknown type. It takes the
 error code -32000, which many servers send for any fault, for its own notice that the connection was closed.

@@ -1,4 +1,4 @@
-"""One pooled session with a server: opened on first use, shared by all calls, opened again after it has broken.
+"""One pooled session with a server: opened on first use, shared by all calls, reopened after a failure.
 
 Runs in the `BackgroundLoop`. Knows the official SDK; knows no agentkit tool and no model.
 """

@@ -168,7 +168,7 @@ class VerlShaped:
 
 
 class VerlInstance:
-    """One trajectory's share of a tool of verl's shape.
+    """One trajectory's part of a tool of verl's shape.
 
     Args:
         shaped: the tool.

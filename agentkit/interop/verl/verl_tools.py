@@ -1,6 +1,6 @@
 """The classes and the decorator from which tools for verl are written, under verl's names, for use without verl.
 
-A tool class of verl's documents runs here after only its import lines are changed. With verl itself use verl's own.
+A tool class of verl's documents runs here after only its import lines are changed. If verl is installed, use verl's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Actors of Ray that host work: started, found dead, replaced. The only file here that speaks to Ray."""
+"""Actors of Ray that host work: started, found dead, replaced. The only file here that uses Ray."""
 
 from __future__ import annotations
 
@@ -126,6 +126,6 @@ class HostActor:
         return answers
 
     def stop(self, why: str = "stopped") -> None:
-        """End it, with whatever it still does."""
+        """End it, with its running work."""
         self.client.close(why)
         self._ray.kill(self._actor)

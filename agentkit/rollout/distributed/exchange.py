@@ -43,7 +43,7 @@ class Host:
         self._latest = 0
 
     async def exchange(self, orders: Sequence[tuple[int, Any]], dropped: Sequence[int] = ()) -> list[OrderAnswer]:
-        """Begin these orders, and return the answers that there are; wait for one if there is none.
+        """Begin these orders, and return the finished answers; wait for one if there is none.
 
         Args:
             orders: number and value of each.
@@ -76,7 +76,7 @@ class Host:
         return answers
 
     def refuse(self, number: int, why: str) -> None:
-        """Answer an order with an error: it, or its answer, did not get through."""
+        """Answer an order with an error: it, or its answer, could not be sent."""
         self._answers.append((number, None, why))
         self._news.set()
 
@@ -184,7 +184,7 @@ class Client:
             self._soon()  # somebody still waits, and this was the message that waited for them
 
     def refuse(self, number: int, why: str) -> None:
-        """Fail an order: it raised, or did not get through."""
+        """Fail an order: it raised, or could not be sent."""
         future = self._waiting.pop(number, None)
         if future is not None and not future.done():
             future.set_exception(OrderFailed(why))

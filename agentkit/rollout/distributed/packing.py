@@ -1,4 +1,4 @@
-"""Values as bytes for another process: in C where they are plain or our own values, by cloudpickle otherwise.
+"""Values as bytes for another process: in C for plain values and agentkit's own, by cloudpickle otherwise.
 
 Pickle asks each frozen dataclass for its state in Python, and sets it there again field by field; of a record with 64
 calls that took longer than to roll it out. Here one of agentkit's values is its fields, set by its slots. What its

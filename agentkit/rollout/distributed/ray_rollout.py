@@ -136,7 +136,7 @@ class RayRollout(EnteredAsync):
         await asyncio.gather(*(worker.begin() for worker in new))
 
     async def check(self, samples: Iterable[Sample]) -> None:
-        """Look at samples before anything runs; a worker does it, as tools are there.
+        """Check samples before anything runs; a worker does it, as it has the tools.
 
         Raises:
             ConfigError: as of `Rollout.check`; or a worker cannot be built.

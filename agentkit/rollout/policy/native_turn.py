@@ -1,4 +1,4 @@
-"""A response with native calls, as a policy tells it in events. Reads no text: a call in it is text."""
+"""A response with native calls, as a policy reports it in events. Reads no text: a call in it is text."""
 
 from __future__ import annotations
 

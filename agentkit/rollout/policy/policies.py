@@ -188,7 +188,7 @@ class ModelPolicy(Closing):
         return f"ModelPolicy({self._model!r})"
 
     async def generate(self, request: GenerationRequest) -> Generation:
-        """Write the next turn. In a text format, thinking that the provider tells apart is text in tags.
+        """Write the next turn. In a text format, thinking that the provider reports separately is text in tags.
 
         Raises:
             ProviderError: the model refused, or did not answer.

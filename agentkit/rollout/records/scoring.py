@@ -17,7 +17,7 @@ one given, a final reward before those of calls; or a function of the record."""
 
 
 def aggregator(how: Aggregate) -> Callable[[TrajectoryRecord], float]:
-    """The function that a name stands for.
+    """The function with this name.
 
     Raises:
         ConfigError: it is neither a function nor one of the names.

@@ -1,6 +1,6 @@
 """A chat template's text between two turns, with slots for the answers. Pure text; no tokenizer.
 
-It is read off a rendering of an invented conversation, in which every name, id and content is a word that occurs
+It is taken from a rendering of an invented conversation, in which every name, id and content is a word that occurs
 nowhere else.
 """
 

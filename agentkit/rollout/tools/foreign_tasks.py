@@ -1,4 +1,4 @@
-"""Await code of others, which may hang, or ignore its cancellation. Knows tasks only."""
+"""Awaits other systems' code, which may hang, or ignore its cancellation. Knows tasks only."""
 
 from __future__ import annotations
 

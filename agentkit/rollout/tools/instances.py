@@ -1,6 +1,6 @@
 """The tool instances of one trajectory: created, asked for their rewards, released. Each step is bounded in time.
 
-What goes wrong in one of them is kept in words, and harms none of the others.
+A failure of one is kept as a message, and does not affect the others.
 """
 
 from __future__ import annotations

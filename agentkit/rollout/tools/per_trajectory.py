@@ -31,7 +31,7 @@ class RolloutInstance(Protocol):
         ...
 
     async def release(self, **kwargs: Any) -> None:
-        """Give back whatever it holds. Called once, whatever happened."""
+        """Release its resources. Called exactly once, whatever happened."""
         ...
 
 
