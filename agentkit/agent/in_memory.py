@@ -205,7 +205,7 @@ class Conversation:
         if self._asked_for.get(call.id, digest := tool.digest) != digest:
             raise ConfigError(
                 f"the call {call.id!r} was approved for another tool: this run's {call.name!r} ({tool.origin}) has "
-                "another function, description or schema; run the agent that made the call, or decide anew with "
+                "another function, description or schema; run the agent that made the call, or decide again with "
                 "agent.run(result.messages, decisions={…})"
             )
 

@@ -77,7 +77,7 @@ async def decompress(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
                     yield step
                 await anyio.lowlevel.checkpoint()
     if stream is not None and not stream.whole:
-        raise httpx2.RemoteProtocolError("the compressed body is interrupted")
+        raise httpx2.RemoteProtocolError("the compressed body is incomplete")
 
 
 class _Stream:

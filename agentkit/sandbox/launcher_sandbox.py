@@ -86,8 +86,8 @@ class Landlock(UnconfinedSandbox):
             raise SandboxUnavailable(f"no filter of system calls for {platform.machine()}: x86_64 and aarch64 only")
         if setup.protected and "mount" not in namespaces:
             raise SandboxUnavailable(
-                f"without namespaces, what lies in a folder that commands may change cannot be protected: "
-                f"{', '.join(setup.protected)}; pass `protected=()` if they may change that, too"
+                f"without namespaces, entries of a folder that commands may change cannot be protected: "
+                f"{', '.join(setup.protected)}; pass `protected=()` if they may change those"
             )
         super().__init__(setup)
         self._namespaces = list(namespaces)
@@ -104,8 +104,8 @@ class Landlock(UnconfinedSandbox):
         if hidden := [path for path in (python, *python.parents) if not path.stat().st_mode & 0o001]:
             self._remove()
             raise SandboxUnavailable(
-                f"as root without user namespaces and control groups, the user nobody runs the commands, and may "
-                f"not enter {hidden[-1]}, where this Python lies; run as an ordinary user, or with a Python in /usr"
+                f"as root without user namespaces and control groups, the user nobody runs the commands, and may not "
+                f"enter {hidden[-1]}, where this Python is installed; run as an ordinary user, or with a Python in /usr"
             )
         if self._setup.workdir is not None:
             self._remove()

@@ -64,7 +64,7 @@ async def answered_before(threads: KeptThreads, thread_id: str, seq: int, plan: 
     if answer.finish is None:
         raise StoreConflict(
             f"thread {thread_id!r}: the message {order[place].key!r} got no complete answer before the user wrote "
-            "again; to ask the same once more, say it under another client_id"
+            "again; to ask the same again, use another client_id"
         )
     text, reply, messages = answer.text, answer.reply, tuple(messages_of(answer.log))
     return RunResult(

@@ -83,7 +83,7 @@ async def mean(record: TrajectoryRecord) -> float:
 
 
 def test_nobody_waits_for_an_async_aggregate() -> None:
-    with pytest.raises(ConfigError, match="nobody waits for an async function; write it with def"):
+    with pytest.raises(ConfigError, match="an async function is not supported; write it with def"):
         Rollout([Sum], Lines(), aggregate=mean)  # type: ignore[arg-type]
 
 

@@ -135,8 +135,8 @@ class VerlShaped:
         """
         if self._needs_theirs and _THEIRS not in (kwargs.get("execute") or {}):
             raise ConfigError(
-                f"{self.name}: {self._where}.execute reads {_THEIRS!r}, which only verl's own loop passes; let it do "
-                f"without, or tell it another by execute_kwargs: {{{_THEIRS!r}: …}}"
+                f"{self.name}: {self._where}.execute reads {_THEIRS!r}, which only verl's own loop passes; do not read "
+                f"it, or pass another by execute_kwargs: {{{_THEIRS!r}: …}}"
             )
         for phase in PHASES:
             given = dict(kwargs.get(phase) or {})

@@ -113,7 +113,7 @@ class ServerPolicy(Closing):
         if not isinstance(choices, list) or len(choices) != 1:
             count = len(choices) if isinstance(choices, list) else 0
             raise ProviderError(
-                f"{self.base_url}: {count} completions came, and one was asked for",
+                f"{self.base_url}: expected one completion, found {count}",
                 kind="stream",
                 provider=self.base_url,
             )

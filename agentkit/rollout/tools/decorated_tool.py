@@ -126,7 +126,7 @@ class DecoratedTool:
                 refuse_misfit(self._signatures[hook], f"{kind}.{hook}", **given)
             elif given and hook != "create":
                 raise ConfigError(
-                    f"{kind} has no method {hook!r}, so {hook}_kwargs {list(given)} go nowhere; write "
+                    f"{kind} has no method {hook!r}, so {hook}_kwargs {list(given)} are unused; write "
                     f"`def {hook}(self, {', '.join(given)})` there, or remove them"
                 )
 
