@@ -68,7 +68,7 @@ PLAIN: Final = {
     r"| (?:if|for|before|and|in|when|where)\b)": "say the verb, or: like this",
     r"(?<=[a-z] )(?<!\bor )(?<!\band )such(?=[,.;)])": "say the noun",
     r"\b(?:worn|wears?)\b": "damaged, malformed",
-    r"(?<=[\w,] )told\b(?! (?:apart|to(?! the)|how|what|that|which|why|only how)\b)": "given, said; reports, gets",
+    r"(?<=[\w,] )told\b(?!\.| (?:apart|to(?! the)|how|what|that|which|why|only how)\b)": "given, said; reports, gets",
     r"\bh(?:eld|olds?) (?:it |them )?up\b": "delay, block",
     r"\bholds? (?:for|here|there|in|natively)\b|\b[Ww]hat holds\b": "applies, is valid; is guaranteed",
     r"\b(?:a|one|whole|its) life\b": "lifetime, lifecycle; with a life: stateful",
