@@ -1,7 +1,7 @@
 """Arguments passed in the wrong place: to a run, for example, instead of its agent, model or tools. Tables only.
 
 A door is a callable that takes arguments: `Agent(…)`, `agent.run(…)`, `model(…)`. The error for an unknown argument
-says which other door takes it, also under its names in other toolkits (`agentkit.foreign.argument_names`).
+says which other door takes it, including its names in other toolkits (`agentkit.foreign.argument_names`).
 """
 
 from __future__ import annotations

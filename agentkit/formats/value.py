@@ -146,7 +146,7 @@ class _Plain:
         return self.end.boundary.part.match(self.r.buf, self.r.at) is not None
 
     def fits(self, boundary: re.Match[str]) -> bool:
-        """Return True if the text after a closing may follow it; at the text's end, also half of the call's end."""
+        """Return True if the text after a closing may follow it; at the text's end, so may half of the call's end."""
         return boundary["fit"] is not None or (
             self.r.ended and self.end.cut_end(self.r.buf, boundary.end()) is not None
         )

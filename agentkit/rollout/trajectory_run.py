@@ -195,7 +195,7 @@ class TrajectoryRun:
             return record
         try:
             reward = reward_of(self._setup.score(record)) or 0.0
-        except Exception as e:  # noqa: BLE001 - the boundary: a bad rollout is data, also one that cannot be scored
+        except Exception as e:  # noqa: BLE001 - the boundary: a bad rollout is data, even if it cannot be scored
             self._setup.faults.report_error("aggregate", e, "the error is on the trajectory's record")
             return replace(record, unscored={**of.unscored, "aggregate": words(e)})
         object.__setattr__(record, "reward", reward)  # nobody has it yet; a copy would cost as much as a turn

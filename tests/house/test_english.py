@@ -57,7 +57,7 @@ PLAIN: Final = {
     r"\bwhoever\b": "say who",
     r"\b(?:a|the) share\b": "a fraction",
     r"\balso (?:if|when|where|after|before|while|without)\b": "even if, even when, even after; or: and also",
-    r", also (?:for|from|in|inside|with|by|as|at|over|to|on)\b": "including …; even in …; or: and in …",
+    r", also (?!called\b|known\b)[a-z]+": "including …; even in …; or: and in …",
     r", too(?=[.,;:)|*]|$| (?:and|but|if|in|for|on|with)\b| \()": "also, before the verb",
     r"[;,] (?:and |but )?one (?:(?:in|with|for|by|to) )?(?:that|which|whose)\b"
     r"|(?<!\bthe )\bone (?:in|for|by|to|from) (?:which|whom)\b": "repeat the noun, or make a list",

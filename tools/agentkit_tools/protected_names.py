@@ -186,7 +186,7 @@ def _fold_case(name: str) -> str:
     """A name as the most lenient file system compares it.
 
     Ignoring case, Unicode forms and invisible characters; without the dots and spaces at its end and the stream after a
-    colon, which Windows' file systems, also mounted elsewhere, drop.
+    colon, which Windows' file systems drop, wherever they are mounted.
     """
     plain = unicodedata.normalize("NFKC", name)
     folded = "".join(c for c in plain if unicodedata.category(c) != "Cf" and not _UNSEEN.match(c)).casefold()

@@ -220,7 +220,7 @@ class RayRollout(EnteredAsync):
                 continue
             except ConfigError:
                 raise
-            except Exception as e:  # noqa: BLE001 - the boundary: a bad rollout is data, also one that cannot be read here
+            except Exception as e:  # noqa: BLE001 - the boundary: a bad rollout is data, even if it cannot be read here
                 end, why = "rollout_error", str(e) if isinstance(e, OrderFailed) else words(e)
                 break
             self._deaths = 0
