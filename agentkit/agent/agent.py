@@ -294,10 +294,10 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
 
         The tool takes a `task` as a string and returns the agent's last reply; if a tool ended the agent
         (`terminates=True`), it adds that tool's arguments and its result. Each call is a separate conversation. It
-        spends from the caller's budget as well as from its own, ends when the caller ends, and is watched by the caller's
-        hooks. If a call of the sub-agent waits for approval, so does the caller's call. A sub-agent that stops early,
-        or that ends without a reply answers with an error that says so. A call that would run
-        deeper below the first caller than `max_depth` allows gets such an error as well.
+        spends from the caller's budget as well as from its own, ends when the caller ends, and is watched by the
+        caller's hooks. If a call of the sub-agent waits for approval, so does the caller's call. A sub-agent that stops
+        early, ends without a reply, or would run deeper below the first caller than `max_depth` allows answers with an
+        error that says so.
 
         Args:
             name: the tool's name.
