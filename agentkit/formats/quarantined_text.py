@@ -85,7 +85,7 @@ class _Calls:
 
     The parser itself finds them. A call is cut after its first character, and after each `<` in it, so that it cannot
     end a value that passes it on. From there the text is read again until no call begins there: calls in calls are cut,
-    too. Nothing hides a call: code, thinking and answers are read like all else.
+    too. Nothing hides a call: code, thinking and answers are read like all other text.
     """
 
     def __init__(self, format: Format, tools: Sequence[ToolSpec], before: str, after: str) -> None:

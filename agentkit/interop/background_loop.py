@@ -50,7 +50,7 @@ class BackgroundLoop:
             return self._loop
 
     def leave_to_parent(self) -> None:
-        """In the child of a fork: begin anew. The parent's loop and tasks are not touched."""
+        """In the child of a fork: start again. The parent's loop and tasks are not touched."""
         if self._loop is not None:
             _PARENTS.append(self._loop)  # closed by nobody: that would change what the parent's loop waits for
         if self._stop is not None:

@@ -48,7 +48,7 @@ _ENDINGS: Final[Mapping[FinishReason, tuple[str, ...]]] = {
 `BaseFinishReason`; `finish_reason` of TensorRT-LLM and LMDeploy; text-generation-inference; Google's `FinishReason`."""
 
 FINISHES: Final[Mapping[str, FinishReason]] = {word: reason for reason, words in _ENDINGS.items() for word in words}
-"""The words, in small letters and with underscores. What any other one says is unknown: Google's
+"""The words, in lower case and with underscores. The meaning of any other one is unknown: Google's
 `MALFORMED_FUNCTION_CALL` and `OTHER`, which do not say whether the text is complete, or a future word."""
 
 

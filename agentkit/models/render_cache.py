@@ -60,7 +60,7 @@ class RenderCache:
             form: the API, the provider and the step for which it is rendered.
             messages: the conversation now.
             make: renders messages.
-            using: what else the rendering depends on; if one of these is another object, all is rendered anew.
+            using: what else the rendering depends on; if one of these is another object, all is rendered again.
         """
         head = len(list(takewhile(_instructs, messages)))  # a new object in every run
         known = self._begun.pop(form, _Beginning())

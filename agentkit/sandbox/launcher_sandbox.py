@@ -30,7 +30,7 @@ CALL: Final = (
     "import marshal, os, sys; fd = int(sys.argv[1]); own = {'__name__': 'launcher'}; "
     "code, order = marshal.loads(os.pread(fd, os.fstat(fd).st_size, 0)); exec(code, own); own[order['do']](fd, order)"
 )
-"""How the launcher is called. It comes compiled: compiling it anew would take as long as all of its work."""
+"""How the launcher is called. It comes compiled: compiling it each time would take as long as all of its work."""
 
 
 @cache
@@ -180,7 +180,7 @@ def launch_command(memory: int) -> list[str]:
 
 def launch(order: dict[str, Any], group: ControlGroup | None = None) -> StartedProcess:
     """Start the launcher with an order; it joins the group first."""
-    order["cgroups"] = group.doors if group else []
+    order["cgroups"] = group.control_files if group else []
     memory = -1
     try:
         memory = order_file(order)

@@ -2,7 +2,7 @@
 
 Recognised by shape; imports nothing of verl. One object serves all trajectories and tells them apart by the id, so that
 what it loads in its constructor is shared and what it keeps for an id is not. `create` is called once for each
-trajectory, with the sample's keyword arguments, as verl's documents say (its own loop creates anew for each call).
+trajectory, with the sample's keyword arguments, as verl's documents say (its own loop creates one for each call).
 """
 
 from __future__ import annotations
