@@ -109,14 +109,18 @@ peers-test: $(addprefix peers-test-,verifiers4 verifiers3 rl)
 peers-test-%:
 	@$(PEERS)/$*/bin/python $(PEER_RUN) $(PEER_EXPORTS)
 
+# the code in pages, which are narrower than an editor
+PAGES := --no-cache --quiet --line-length 88 --config 'format.exclude = ["*.py"]'
+
 lint: $(DEV) ## ruff: rules and format, without changes
 	@$(BIN)/ruff check --quiet --no-cache .
-	@$(BIN)/ruff format --no-cache --quiet --check . || { echo "run: make format"; exit 1; }
+	@$(BIN)/ruff format --no-cache --quiet --check . && $(BIN)/ruff format $(PAGES) --check . || { echo "run: make format"; exit 1; }
 	@echo "lint: clean"
 
 format: $(DEV) ## ruff: format, and fix what can be fixed
 	@$(BIN)/ruff check --quiet --no-cache --fix-only .
 	@$(BIN)/ruff format --no-cache --quiet .
+	@$(BIN)/ruff format $(PAGES) .
 
 types: $(DEV) ## mypy --strict on both packages and the examples
 	@$(BIN)/mypy
