@@ -1,7 +1,7 @@
 """The table of "Why agentkit": the same nine situations in three toolkits, each run, no model and no network.
 
 python docs/comparison.py            print the table (needs openai-agents and pydantic-ai-slim)
-python docs/comparison.py --write    put it into the page
+python docs/comparison.py --write    put it into the page, and five rows into the README and the landing page
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from pydantic_ai.models.function import FunctionModel
 from typing_extensions import override
 
 import agentkit
+from agentkit.errors import DISTRIBUTION
 from agentkit.messages import ToolMessage
 from agentkit.testing import Replay
 
-PAGE: Final = Path(__file__).parent / "why.md"
+DOCS: Final = Path(__file__).parent
+PAGE: Final = DOCS / "why.md"
 START: Final = "<!-- comparison: python docs/comparison.py --write -->\n"
 END: Final = "<!-- end of comparison -->\n"
 LENGTH: Final = 110
@@ -86,9 +88,9 @@ class Toolkit:
 
 
 class Agentkit(Toolkit):
-    """Ours."""
+    """agentkit itself."""
 
-    name = f"agentkit {version('agentkit')}"
+    name = f"agentkit {version(DISTRIBUTION)}"
 
     @override
     def tool(self, function: Callable[..., Any]) -> Any:
@@ -207,6 +209,11 @@ SITUATIONS: Final[dict[str, Situation]] = {
 """Each row, and what happens in it."""
 
 
+FIRST: Final = ("a model writes", "the decorator stands", "the model calls", "a tool raises", "two tools")
+"""How the rows begin that the README and the landing page also show."""
+FIRST_PAGES: Final = (DOCS.parent / "README.md", DOCS / "index.md")
+
+
 def shown(text: str) -> str:
     """What a model reads, as code in a cell."""
     line = " ".join(text.split()).replace("|", "\\|")
@@ -214,7 +221,7 @@ def shown(text: str) -> str:
 
 
 def cell(kit: Toolkit, situation: Situation) -> str:
-    """What happens; an exception is an answer, too."""
+    """What happens; an exception is also an answer."""
     try:
         return situation(kit)
     except Exception as error:  # noqa: BLE001 - whatever it is, the row shows it
@@ -231,14 +238,28 @@ def table() -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def main() -> None:
-    """Print the table, or put it into the page."""
-    if "--write" not in sys.argv[1:]:
-        sys.stdout.write(table())
-        return
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(START)
+def first_rows(rows: str) -> str:
+    """The rows of the table for the first screen, with the head."""
+    head, line, *others = rows.splitlines(keepends=True)
+    return "".join([head, line, *(row for row in others if row.startswith(tuple(f"| {words}" for words in FIRST)))])
+
+
+def write(page: Path, rows: str) -> None:
+    """Put the rows between the marks in a page."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(START)
     _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{START}\n{table()}\n{END}{after}", encoding="utf-8")
+    page.write_text(f"{before}{START}\n{rows}\n{END}{after}", encoding="utf-8")
+
+
+def main() -> None:
+    """Print the table, or put it into the page, and its first rows into two others."""
+    rows = table()
+    if "--write" not in sys.argv[1:]:
+        sys.stdout.write(rows)
+        return
+    write(PAGE, rows)
+    for page in FIRST_PAGES:
+        write(page, first_rows(rows))
 
 
 if __name__ == "__main__":

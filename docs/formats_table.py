@@ -1,6 +1,6 @@
-"""The table of all formats, the list of what can be a response_template, and the table of repairs, each on its page.
+"""The catalogue of formats, the list of what can be a response_template, and the table of repairs, each on its page.
 
-python docs/formats_table.py            print the table
+python docs/formats_table.py            print the catalogue
 python docs/formats_table.py --exports  print the list
 python docs/formats_table.py --repairs  print the table of repairs
 python docs/formats_table.py --write    put each into its page
@@ -9,6 +9,8 @@ python docs/formats_table.py --write    put each into its page
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from html import escape
 from pathlib import Path
 
 from agentkit.errors import FormatError
@@ -41,35 +43,42 @@ WEATHER = ToolSpec(
 )
 CALL = ToolCall("", "get_weather", {"city": "Paris", "days": 3})
 RAW = Pairs | TagParameters | TextArgument | ToolElement
-HEAD = ("format", "also called", "written by", "body", "one call", "supports", "markup refused")
+ANY_MODEL = "any "
+"""How the entry of a format begins that is not the format of one family of models."""
+
+KINDS = {
+    "JSON envelope": ("JSON calls", "One JSON object contains the name and the arguments."),
+    "name, then JSON": ("A name, then JSON", "The name stands before the JSON object with the arguments."),
+    "parameters": ("A pair for each parameter", "Each argument is written as a key and a value, most often in tags."),
+    "element per tool": ("An element for each tool", "The tag names the tool; parameters are elements or attributes."),
+    "Python call": ("Python calls", "Calls are written as Python code. It is read, never executed."),
+    "odd values": ("Values in a notation of their own", "Neither JSON nor text: the model's own quotes."),
+}
+"""Of each kind of body: its heading, and what a reader must know."""
 
 
 def code(text: str) -> str:
-    """Text as code in a table cell, with its line breaks."""
-    return f"<code>{''.join('<br>' if c == chr(10) else _character(c) for c in text.strip())}</code>"
+    """Text as code in HTML, on one line."""
+    return f"<code>{escape(text.strip())}</code>"
 
 
-def _character(c: str) -> str:
-    return f"&#{ord(c)};" if c in "<>&|*_`[]{}\\~\"'" or (c == " ") else c
-
-
-def supports(format: Format) -> str:
-    """What a format can do, in a few words."""
-    told = ["types from the schema" if format.textual else "types in the text"]
-    if any(isinstance(part, RAW) for part in format.call):
-        told.append("CDATA")
-    if any(isinstance(part, NestedTags) for part in format.call):
-        told.append("nested elements")
-    if format.thinking:
-        told.append(f"thinking in {code(format.thinking[0][0])}")
-    if format.also:
-        told.append(f"{len(format.also)} more shape{'s' * (len(format.also) > 1)} read")
-    if format.stops:
-        told.append(f"stop {code(format.stops[0])}")
-    if grammar_targets(format):
-        told.append("grammar")
-    possible, what = exported(format)
-    return ", ".join([*told, what] if possible else told)
+def chips(format: Format) -> list[str]:
+    """What a format can do, in a few words each."""
+    shapes = len(format.also)
+    possible, how = exported(format)
+    refused = share_refused(format)
+    every = {
+        "types from the schema" if format.textual else "types in the text": True,
+        "CDATA": any(isinstance(part, RAW) for part in format.call),
+        "nested elements": any(isinstance(part, NestedTags) for part in format.call),
+        f"thinking {code(format.thinking[0][0]) if format.thinking else ''}": bool(format.thinking),
+        f"{shapes} more shape{'s' * (shapes > 1)} read": bool(shapes),
+        f"stop {code(format.stops[0]) if format.stops else ''}": bool(format.stops),
+        "grammar": bool(grammar_targets(format)),
+        how: possible,
+        f"{refused:.1%} of the markup sample refused": bool(refused),
+    }
+    return [chip for chip, holds in every.items() if holds]
 
 
 AT_THE_END = "response_template where calls end the reply"
@@ -87,36 +96,69 @@ def exported(format: Format) -> tuple[bool, str]:
 
 def exports() -> str:
     """How many formats can be a response_template, and why the others cannot."""
-    told = {format.name: exported(format) for format in CATALOG}
-    can = [what for possible, what in told.values() if possible]
-    reasons = dict.fromkeys(why for possible, why in told.values() if not possible)
+    results = {format.name: exported(format) for format in CATALOG}
+    can = [how for possible, how in results.values() if possible]
+    reasons = dict.fromkeys(why for possible, why in results.values() if not possible)
     lines = [
-        f"{len(can)} of the {len(told)} formats can be written as a `response_template`,",
+        f"{len(can)} of the {len(results)} formats can be written as a `response_template`,",
         f"{can.count(AT_THE_END)} of them only where calls end the reply. The others cannot:",
         "",
-        *(f"- {', '.join(f'`{name}`' for name, (_, t) in told.items() if t == why)}: {why}." for why in reasons),
+        *(
+            f"- {', '.join(f'`{name}`' for name, (_, reason) in results.items() if reason == why)}: {why}."
+            for why in reasons
+        ),
     ]
     return "\n".join(lines) + "\n"
 
 
-def row(format: Format) -> str:
-    """One format's line."""
-    cells = (
-        f"`{format.name}`",
-        ", ".join(f"`{alias}`" for alias in format.aliases) or "-",
-        ", ".join(format.families) or "-",
-        format.body,
-        code(render_calls(format, [CALL], [WEATHER])),
-        supports(format),
-        f"{share_refused(format):.1%}".replace("0.0%", "none"),
-    )
-    return f"| {' | '.join(cells)} |"
+def card(format: Format) -> str:
+    """One format: its name, who writes it, one call, and what it can do."""
+    aliases = ", ".join(f"`{alias}`" for alias in format.aliases)
+    written = ", ".join(format.families)
+    lines = [
+        '<div class="format-card" markdown>',
+        "",
+        f"### {format.name}",
+        "",
+        f"**{written[0].upper()}{written[1:]}**{f'<br>Also called {aliases}' if aliases else ''}",
+        "",
+        "````text",
+        render_calls(format, [CALL], [WEATHER]).strip("\n"),
+        "````",
+        "",
+        " ".join(f'<span class="chip">{chip}</span>' for chip in chips(format)),
+        "",
+        "</div>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def answers(names: Iterable[tuple[str, str]]) -> str:
+    """Names in alphabetical order, each with the formats that it stands for."""
+    found: dict[str, list[str]] = {}
+    for name, format in names:
+        found.setdefault(name, []).append(f"[`{format}`](#{format})")
+    ordered = sorted(found, key=lambda name: name.strip("`").lower())
+    items = "\n".join(f"- {name}: {', '.join(found[name])}" for name in ordered)
+    return f'<div class="answers" markdown>\n\n{items}\n\n</div>\n'
 
 
 def table() -> str:
-    """The whole table, in the order of the catalogue."""
-    lines = [f"| {' | '.join(HEAD)} |", f"|{'---|' * len(HEAD)}", *map(row, CATALOG)]
-    return "\n".join(lines) + "\n"
+    """The catalogue: formats by model and by parser, then a card for each, by kind of body."""
+    families = [(name, format.name) for format in CATALOG for name in format.families]
+    parsers = [(f"`{alias}`", format.name) for format in CATALOG for alias in format.aliases]
+    parts = [
+        answers((name, format) for name, format in families if not name.startswith(ANY_MODEL)),
+        "Any other model:\n",
+        *(f"- {name}: [`{format}`](#{format})" for name, format in families if name.startswith(ANY_MODEL)),
+        "\n## By the name of its parser\n",
+        "These names are aliases: pass the name of the parser that you would pass to vLLM or SGLang.\n",
+        answers(parsers),
+    ]
+    for body, (heading, sentence) in KINDS.items():
+        parts += [f"## {heading}\n", f"{sentence}\n"]
+        parts += [card(format) for format in CATALOG if format.body == body]
+    return "\n".join(parts)
 
 
 def repairs() -> str:

@@ -18,8 +18,8 @@ PAGES: Final = [
 WORDS: Final = 90
 COLUMNS: Final = 88
 FENCE: Final = re.compile(r"^ *(`{3,})(.*)\n((?:.*\n)*?) *\1 *$", re.MULTILINE)
-PRODUCED: Final = re.compile(r'title="(?:output|recording)"|^mermaid$')
-"""What a program printed is shown unchanged, and the style sheet wraps it; a diagram is shown as a picture."""
+PRODUCED: Final = re.compile(r'title="(?:output|recording)"|mermaid')
+"""The output of a program is shown unchanged, and the style sheet wraps it. A diagram is drawn."""
 ITEM: Final = re.compile(r"\s*(?:[-*+]|\d+\.)\s")
 
 
@@ -43,9 +43,14 @@ def paragraphs(text: str) -> Iterator[str]:
 
 
 def wide(text: str) -> list[str]:
-    """The lines of code that do not fit."""
-    written = (block[3] for block in FENCE.finditer(text) if not PRODUCED.search(block[2]))
-    return [line for code in written for line in code.splitlines() if len(line) > COLUMNS]
+    """The lines of code that do not fit; of a console, the commands."""
+    return [
+        line
+        for block in FENCE.finditer(text)
+        if not PRODUCED.search(block[2])
+        for line in block[3].splitlines()
+        if len(line) > COLUMNS and (line.startswith("$ ") or not block[2].startswith("console"))
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -66,4 +71,5 @@ def test_what_is_too_long_is_found() -> None:
     assert [len(part.split()) for part in paragraphs(page)].count(WORDS + 1) == 3  # the heading, an item, a cell
     line = "x" * (COLUMNS + 1)
     assert wide(f"```sh\n{line}\n```\n\n    ```text\n    x\n    ```\n") == [line]
-    assert wide(f'```text title="output"\n{line}\n```\n') == []
+    assert wide(f'```text title="output"\n{line}\n```\n\n```console\n$ ls\n{line}\n```\n') == []
+    assert wide(f"```console\n$ {line}\n{line}\n```\n") == [f"$ {line}"]
