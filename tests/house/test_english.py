@@ -73,7 +73,7 @@ PLAIN: Final = {
     r"\bholds? (?:for|here|there|in|natively)\b|\b[Ww]hat holds\b": "applies, is valid; is guaranteed",
     r"\b(?:a|one|whole|its) life\b": "lifetime, lifecycle; with a life: stateful",
     r"\b[Ll]aws?\b": "rule, property, invariant, or the rule itself",
-    r"\b(?:stands?|stood)\b(?! (?:for|in for)\b)": "is",
+    r"\b(?:[Ss]tands?|stood)\b(?! (?:for|in for)\b)": "is",
     r"\bvouch(?:es|ed)?\b": "untrusted",
     r"\bstrays\b": "is outside",
     r"\b(?:come|comes|came) back as\b": "is returned as",
