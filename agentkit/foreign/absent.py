@@ -51,7 +51,7 @@ def suggest_attributes(cls: C) -> C:
 
 
 def suggest_from(names: Words) -> Callable[[C], C]:
-    """Return the decorator for a separate table: by name, an attribute of agentkit or an explanation to follow a colon."""
+    """Return the decorator for a separate table: by name, agentkit's attribute or an explanation after a colon."""
     return lambda cls: _explain(cls, names)
 
 
