@@ -14,8 +14,7 @@ import pytest
 ROOT: Final = Path(__file__).parents[2]
 
 PLACES: Final = (
-    "README.md",
-    "CHANGELOG.md",
+    "*.md",
     "docs/**/*.md",
     "docs/**/*.py",
     "examples/**/*.py",
@@ -90,7 +89,7 @@ PLAIN: Final = {
 TASKS: Final = frozenset({"real_models_tasks.py"})
 """Tasks that live models were measured with."""
 
-RULES: Final = frozenset({"house.md"})
+RULES: Final = frozenset({"house.md", "CONTRIBUTING.md"})
 """Pages about the project's own rules, which are called laws there."""
 
 MEASURED: Final = (
