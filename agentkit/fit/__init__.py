@@ -1,6 +1,6 @@
 """Which way of calling tools suits a model on a server: tried on a dozen tasks, compared, and recommended.
 
-Stands on what any program uses: models, agents, tools. Prints nothing.
+Uses only models, agents and tools. Prints nothing.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class FitRow:
 
     @property
     def likely(self) -> tuple[float, float]:
-        """Between which shares of right the mode lies with a probability of 95 %: the interval of Wilson."""
+        """The 95 % confidence interval of the fraction of right tasks, by Wilson."""
         if not self.outcomes:
             return 0.0, 1.0
         n = self.tasks_tried
@@ -65,7 +65,7 @@ class FitRow:
 
     @property
     def empty(self) -> int:
-        """Tasks that ended without a word."""
+        """Tasks that ended with an empty reply."""
         return sum(one.empty for one in self.outcomes)
 
     @property

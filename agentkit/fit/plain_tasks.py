@@ -1,6 +1,6 @@
 """Twelve short tasks with six harmless tools, and what makes an answer right. The tools change nothing but memory.
 
-What a tool answers cannot be guessed: a model that has not called it, or has not read its result, is found out.
+A tool's answer cannot be guessed: a model that has not called it, or has not read its result, fails.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The course of it: all modes try the first tasks, and only those within reach of the best try the others."""
+"""The measurement: all modes try the first tasks, and only those close to the best try the others."""
 
 from __future__ import annotations
 

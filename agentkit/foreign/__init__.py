@@ -1,1 +1,1 @@
-"""Other toolkits' names for parts of agentkit, and the errors that suggest ours. Mostly tables."""
+"""Other toolkits' names for parts of agentkit, and the errors that suggest agentkit's. Mostly tables."""

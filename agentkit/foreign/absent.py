@@ -19,7 +19,7 @@ C = TypeVar("C", bound=type)
 
 
 class Foreign:
-    """Another toolkit's name for an attribute: reading it raises an AttributeError that suggests ours."""
+    """Another toolkit's name for an attribute: reading it raises an AttributeError that suggests agentkit's."""
 
     __slots__ = ("_name", "ours")
 
@@ -51,7 +51,7 @@ def suggest_attributes(cls: C) -> C:
 
 
 def suggest_from(names: Words) -> Callable[[C], C]:
-    """Return the decorator for a separate table: by name, one of our attributes or an explanation to follow a colon."""
+    """Return the decorator for a separate table: by name, agentkit's attribute or an explanation after a colon."""
     return lambda cls: _explain(cls, names)
 
 

@@ -1,6 +1,6 @@
-"""Names that a module loads on first use; and errors for names that it does not have: where they are.
+"""Names that a module loads on first use, and errors that say where a missing name is.
 
-This is how a package of the house is lazy: under `TYPE_CHECKING` it imports its public names, for type checkers and
+A package of agentkit is lazy like this: under `TYPE_CHECKING` it imports its public names, for type checkers and
 editors, and `explained_module` gets the same list. A function that needs what is large and rarely used imports it in
 its body. Loads nothing until then, not even `typing`: that would be most of what `import agentkit` costs.
 """

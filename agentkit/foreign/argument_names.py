@@ -1,6 +1,6 @@
 """Argument names of other toolkits, above all AgentPress, by the callable that takes them. Tables only.
 
-A value is our name, or an explanation to follow a colon if there is no single name. `docs/agentpress.md` shows the
+A value is agentkit's name, or an explanation after a colon if there is no single name. `docs/agentpress.md` shows the
 tables `AGENTPRESS_…` to readers; a test keeps the two in sync.
 """
 

@@ -1,6 +1,6 @@
 """Attribute names of other toolkits, above all AgentPress, for attributes of agentkit.
 
-Tables only, as in `agentkit.foreign.argument_names`, which has the arguments. A value is the name of our attribute, or
+Tables only, as in `agentkit.foreign.argument_names`, which has the arguments. A value is agentkit's name, or
 an explanation to follow a colon. `agentkit.foreign.absent` turns them into errors.
 """
 

@@ -89,7 +89,7 @@ CALLEES: Final[Mapping[CalleeName, Callee]] = {
 
 
 def at(callee: CalleeName, first: Words | None = None) -> Callable[[], Words]:
-    """Arguments that a callee does not take: as in `first`, our name, or where they belong; computed when needed."""
+    """Arguments that a callee does not take: as in `first`, agentkit's name, or their place; computed when needed."""
     return lambda: {**_at(callee), **(first or {})}
 
 

@@ -14,8 +14,7 @@ import pytest
 ROOT: Final = Path(__file__).parents[2]
 
 PLACES: Final = (
-    "README.md",
-    "CHANGELOG.md",
+    "*.md",
     "docs/**/*.md",
     "docs/**/*.py",
     "examples/**/*.py",
@@ -73,7 +72,7 @@ PLAIN: Final = {
     r"\bholds? (?:for|here|there|in|natively)\b|\b[Ww]hat holds\b": "applies, is valid; is guaranteed",
     r"\b(?:a|one|whole|its) life\b": "lifetime, lifecycle; with a life: stateful",
     r"\b[Ll]aws?\b": "rule, property, invariant, or the rule itself",
-    r"\b(?:stands?|stood)\b(?! (?:for|in for)\b)": "is",
+    r"\b(?:[Ss]tands?|stood)\b(?! (?:for|in for)\b)": "is",
     r"\bvouch(?:es|ed)?\b": "untrusted",
     r"\bstrays\b": "is outside",
     r"\b(?:come|comes|came) back as\b": "is returned as",
@@ -90,7 +89,7 @@ PLAIN: Final = {
 TASKS: Final = frozenset({"real_models_tasks.py"})
 """Tasks that live models were measured with."""
 
-RULES: Final = frozenset({"house.md"})
+RULES: Final = frozenset({"house.md", "CONTRIBUTING.md"})
 """Pages about the project's own rules, which are called laws there."""
 
 MEASURED: Final = (
