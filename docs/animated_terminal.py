@@ -65,6 +65,7 @@ class FilmedTerminal(DrawnTerminal):
         super().__init__(words, columns=columns, folder=folder, environment=environment)
 
     def came(self, text: str) -> None:
+        """Keep the screen if it has changed."""
         super().came(_DIM.sub(lambda found: f"\x1b[{found[1]}90m", text))
         frame = self._frame()
         if not self.film or self.film[-1][1] != frame:

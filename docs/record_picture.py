@@ -2,8 +2,8 @@
 
 python docs/record_picture.py http://127.0.0.1:8080/v1     needs a server with Qwen2.5-Coder-1.5B-Instruct
 
-The tools are those of the tutorial. Nothing is composed: the model's responses are its own. Only waits are shortened: one of more than `LONGEST` seconds is
-played in that time; the seconds that the screen itself shows are the real ones.
+The tools are those of the tutorial. The responses are the model's own. Only waits are shortened: one
+of more than `LONGEST` seconds is played in that time. The seconds that the screen itself shows are the real ones.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class Clock:
         self._waits: list[tuple[float, float]] = []
 
     def waited(self, start: float, end: float) -> None:
+        """Note a wait."""
         self._waits.append((start, end))
 
     def played(self, at: float) -> float:

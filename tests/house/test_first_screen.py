@@ -38,7 +38,7 @@ def formats() -> list[str]:
     table = [row for row in rows("parsing_accuracy.md") if len(row) == 5 and row[1] == "0" and " " not in row[0]]
     counts = []
     for column in (1, 2, 3):
-        judged = [row[column] for row in table if row[column] != "–"]
+        judged = [row[column] for row in table if row[column][0].isalnum()]  # others have a dash
         counts.append(f"{judged.count('0')} of {len(judged)}")
     return [counts[0], f"vLLM {counts[1]}", f"SGLang {counts[2]}"]
 
