@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agentkit.cli.help_text import examples
 from agentkit.cli.screen import Screen
 from agentkit.cli.terminal import table
 from agentkit.events import ToolCompleted, ToolFailed
@@ -49,7 +50,9 @@ OpenAI's own SDK as bytes. The SDK, the parsing, the registry and the files are 
 def add(commands: Any) -> None:
     """Declare the command."""
     command = commands.add_parser(
-        "demo", help="one tool class called by a JSON-calling and an XML-calling model; needs no key"
+        "demo",
+        help="one tool class called by a JSON-calling and an XML-calling model; needs no key",
+        epilog=examples("agentkit demo"),
     )
     command.set_defaults(run=run)
 

@@ -192,10 +192,23 @@ def test_a_number_that_is_not_a_port_is_a_usage_error(
     assert f"argument --port: expected a port from 0 to 65535, found '{number}'" in capsys.readouterr().err
 
 
-def test_no_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main([])
-    assert "usage: agentkit" in capsys.readouterr().err
+def test_without_a_command_there_is_help_with_examples(say: Say) -> None:
+    status, out, err = say()
+    assert (status, err) == (0, "")
+    assert out.startswith("usage: agentkit ")
+    assert "\nexamples:\n  agentkit demo\n" in out
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["demo", "chat", "run", "fit", "threads", "threads show", "mcp", "parse", "formats", "tools", "python-server"],
+)
+def test_every_help_ends_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main([*command.split(), "--help"])
+    shown = capsys.readouterr().out
+    assert "None" not in shown
+    assert f"\nexamples:\n  agentkit {command}" in shown or f"| agentkit {command}" in shown
 
 
 def test_a_reader_that_leaves_early_is_no_error() -> None:
