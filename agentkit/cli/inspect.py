@@ -12,7 +12,7 @@ from agentkit.cli.flag_words import TOOLS
 from agentkit.cli.help_text import examples
 from agentkit.cli.keyboard import whole_input
 from agentkit.cli.screen import Screen
-from agentkit.cli.terminal import as_json, columns, hanging, plain, table
+from agentkit.cli.terminal import as_json, cells, columns, hanging, plain, table
 from agentkit.errors import ConfigError
 from agentkit.events import CallEnd, CallError, Text, Thinking
 
@@ -169,7 +169,9 @@ def run_tools(arguments: argparse.Namespace) -> int:
     screen = Screen(sys.stdout)
     for tool in dict.fromkeys([*registry.tools.values(), *registry.xml_tools.values()]):
         tag = f"  <{tool.tag}>" if tool.tag else ""
-        screen.line(f"{screen.style(plain(tool.name), 'bold')}{plain(tag)}  {screen.style(plain(tool.where), 'dim')}")
+        head, where = f"{screen.style(plain(tool.name), 'bold')}{plain(tag)}", plain(tool.where)
+        fits = cells(f"{plain(tool.name)}{plain(tag)}  {where}") <= (columns() or 1_000)
+        screen.line(f"{head}{'  ' if fits else chr(10) + '    '}{screen.style(where, 'dim')}")
         for indent, line in describe_tool(tool.spec):
             for piece in hanging(plain(line), columns(), indent):
                 screen.line(piece)

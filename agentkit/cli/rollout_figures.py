@@ -1,4 +1,4 @@
-"""`agentkit rollout report`: a file of records as a page and a picture; and the figures of a rollout at the terminal."""
+"""`agentkit rollout report`: a file of records as a page and a picture; also the figures of a rollout as lines."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def show_figures(measures: Measures) -> None:
 
 
 def _tables(figures: Sequence[Sequence[str]], width: int | None) -> Iterator[str]:
-    """The figures as tables that are not wider than `width`, each with the names of the figures and some of the tools."""
+    """The figures as tables not wider than `width`, each with the names of the figures and some of the tools."""
     widths = [max(map(cells, column)) for column in zip(*figures, strict=True)]
     at = 1
     while at < len(widths):

@@ -34,7 +34,8 @@ KEY: Final = "VLLM_API_KEY"
 def add_tools(command: argparse.ArgumentParser) -> None:
     """Declare the options that say which tools there are: ours, verl's file, open-instruct's names."""
     command.add_argument(
-        "-t", "--tools", nargs="+", metavar="TOOL", help="tools, such as my_tools:Search, or my_tools for all of a module; a "
+        "-t", "--tools", nargs="+", metavar="TOOL",
+        help="tools, such as my_tools:Search, or my_tools for all of a module; a "
         "YAML file of verl's; names of open-instruct's, such as serper_search; or a registry or configuration class of "
         "its form, such as my_tools:TOOL_REGISTRY",
     )  # fmt: skip

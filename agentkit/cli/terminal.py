@@ -181,7 +181,7 @@ def table(
     Args:
         head: the names of the columns.
         rows: their cells.
-        width: the most columns of a line: cells are folded, and the rest of a cell follows below it. None for any width.
+        width: the most columns of a line: cells are folded, the rest of a cell below it; None for any width.
         drop: the names of columns that are left out if folding is not enough, the first one first.
     """
     natural = [max(map(cells, column)) for column in zip(head, *rows, strict=True)]

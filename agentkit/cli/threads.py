@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agentkit.checks.spelling import did_you_mean
 from agentkit.cli.flag_words import TOOLS, whole
-from agentkit.cli.keyboard import as_argument
 from agentkit.cli.help_text import examples
+from agentkit.cli.keyboard import as_argument
 from agentkit.cli.screen import Screen
 from agentkit.cli.settings import STORE, takes
-from agentkit.cli.terminal import as_json, fold, table, truncate, visible, width
+from agentkit.cli.terminal import as_json, columns, table, truncate, visible, width
 from agentkit.errors import ConfigError, StoreError, ThreadNotFound
 
 if TYPE_CHECKING:
@@ -142,9 +142,8 @@ async def list_threads(manager: ThreadManager, arguments: argparse.Namespace) ->
         if thread.damage is not None:
             summary = ("damaged", truncate(thread.damage, 60))
         rows.append((visible(thread.id), str(thread.entries), age(now - thread.updated), *summary))
-    for line in table(("thread", "entries", "changed", "state", "first words"), rows):
-        first, *rest = fold(line, width()) if sys.stdout.isatty() else (line,)
-        print(f"{first[: width() - 1].rstrip()}…" if rest else first)
+    head = ("thread", "entries", "changed", "state", "first words")
+    print("\n".join(table(head, rows, columns(), drop=("entries", "changed"))))
     return 0
 
 

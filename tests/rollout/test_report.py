@@ -14,8 +14,7 @@ import pytest
 from rollout_records import NASTY, PNG, add, hostile, record
 
 from agentkit.messages import ImagePart, UserMessage
-from agentkit.rollout.report import Findings, findings, write_page, write_png
-from agentkit.rollout.report import charts
+from agentkit.rollout.report import Findings, charts, findings, write_page, write_png
 from agentkit.rollout.report.page import page
 from agentkit.rollout.report.series import Curve, Shares, SomeOf
 

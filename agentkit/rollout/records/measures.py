@@ -301,7 +301,7 @@ class Measures:
         return lines
 
     def figures(self) -> list[tuple[str, ...]]:
-        """The figures of each tool, with one column for each, under their names: one row for each figure that any has."""
+        """The figures of each tool, one column for each, under their names; one row for each figure that any has."""
         whole: list[tuple[str, ...]] = [*zip(TABLE_HEAD[:-1], *(row[:-1] for row in self.rows()), strict=True)]
         by_figure = [row for row in whole if set(row[1:]) != {"-"}]
         codes: Counter[str] = Counter()

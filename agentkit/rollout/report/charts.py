@@ -235,20 +235,14 @@ def _turns(axes: Axes, found: Findings) -> None:
 
 def _calls(axes: Axes, found: Findings) -> None:
     tools = _most_called(found)
-    parts: tuple[tuple[str, str, list[int]], ...] = (
-        (GREEN, "", [tool.calls - tool.failed_calls for _, tool in tools]),
-        (RED, "////", [tool.failed_calls for _, tool in tools]),
-    )
+    rows, calls, failed = range(len(tools)), [tool.calls for _, tool in tools], [tool.failed_calls for _, tool in tools]
+    good = [all_calls - bad for all_calls, bad in zip(calls, failed, strict=True)]
     axes.set_title("Calls per tool")
-    left = [0] * len(tools)
-    for colour, hatch, counts in parts:
-        bars = axes.barh(
-            range(len(tools)), counts, left=left, height=0.6, color=colour, hatch=hatch, edgecolor=PAPER, linewidth=0
-        )
-        left = [a + b for a, b in zip(left, counts, strict=True)]
-    said = [f"{tool.calls:,}" + (f", {tool.failed_calls:,} failed" if tool.failed_calls else "") for _, tool in tools]
+    axes.barh(rows, good, height=0.6, color=GREEN)
+    bars = axes.barh(rows, failed, left=good, height=0.6, color=RED, hatch="////", edgecolor=PAPER, linewidth=0)
+    said = [f"{n:,}, {bad:,} failed" if bad else f"{n:,}" for n, bad in zip(calls, failed, strict=True)]
     axes.bar_label(bars, said, color=SOFT, padding=4)
-    axes.set_xlim(0, max(left) * 1.45)
+    axes.set_xlim(0, max(calls) * 1.45)
     _horizontal(axes, [name for name, _ in tools])
 
 

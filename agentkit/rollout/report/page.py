@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 GROUP_NOTE: Final = (
-    "A success is a reward of at least {:g}; pass@k is the unbiased estimate of Chen et al. (2021) over the samples with "
-    "at least k trajectories; std is the standard deviation (n - 1) of one sample's rewards. "
+    "A success is a reward of at least {:g}; pass@k is the unbiased estimate of Chen et al. (2021) over the samples "
+    "with at least k trajectories; std is the standard deviation (n - 1) of one sample's rewards. "
 )
 
 
@@ -120,8 +120,8 @@ def _tiles(found: Findings) -> list[tuple[str, str, str]]:
     return tiles
 
 
-def _share(some: int, all: int) -> str:
-    return f"{some:,} ({100 * some / all:.1f} %)" if some else "0"
+def _share(some: int, whole: int) -> str:
+    return f"{some:,} ({100 * some / whole:.1f} %)" if some else "0"
 
 
 @cache

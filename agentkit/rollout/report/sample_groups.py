@@ -75,7 +75,7 @@ class SampleGroups:
         return sorted((one for one in self._groups.values() if one.count > 1), key=lambda one: one.mean)
 
     def pass_rates(self) -> Iterator[PassRate]:
-        """Yield pass@k for k = 1, 2, 4, …, each over the samples with at least k trajectories, if half of them have so many.
+        """Yield pass@k for k = 1, 2, 4, …, each over the samples with at least k trajectories, if half have so many.
 
         The estimate is unbiased: 1 - C(n - c, k) / C(n, k) of n trajectories with c successes. Source: Chen et al.,
         "Evaluating Large Language Models Trained on Code" (2021).
