@@ -7,17 +7,19 @@ call is waiting for approval, 130 interrupted.
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import takewhile
 from typing import Any, Final, NoReturn
 
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.cli import chat, demo, fit, inspect, one_shot, python_server, rollouts, serve_mcp, threads
 from agentkit.cli.flag_words import in_flags
+from agentkit.cli.help_text import HelpFormatter, examples
+from agentkit.cli.log_lines import logged
+from agentkit.cli.settings import fill
 from agentkit.cli.terminal import complain, plain
 from agentkit.errors import AgentkitError, ConfigError, FormatError, SchemaError
 from agentkit.foreign.argument_names import CHOICES, OPTIONS, STANDARD_INPUT
@@ -42,9 +44,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         try:
             sys.path.insert(0, os.getcwd())  # so that --tools my_module:MyTool finds a file in the current directory
-            arguments = parser().parse_args(argv)
+            words = sys.argv[1:] if argv is None else argv
+            arguments = parser().parse_args(words, argparse.Namespace(words=words))
+            if arguments.command is None:
+                arguments.run = _help
             name = f"agentkit {arguments.command}"
-            with _logged():
+            with logged():
+                fill(arguments, getattr(arguments, "settings", ()))
                 status: int = arguments.run(arguments)
         finally:
             sys.stdout.flush()
@@ -81,25 +87,6 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-class _ToErrors(logging.Handler):
-    """Prints log records as complaints. A message may quote a model, a tool or a stored name."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        complain(self.format(record))
-
-
-@contextmanager
-def _logged() -> Iterator[None]:
-    """Log warnings to standard error, unless the application has configured logging."""
-    root = logging.getLogger()
-    handler = _ToErrors(logging.WARNING)
-    root.addHandler(handler)
-    try:
-        yield
-    finally:
-        root.removeHandler(handler)
-
-
 class _Parser(argparse.ArgumentParser):
     """A parser whose messages quote the input and suggest what was meant."""
 
@@ -108,7 +95,8 @@ class _Parser(argparse.ArgumentParser):
     _given: Sequence[str] = ()
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**{**settings, "allow_abbrev": False})  # `--api-key k` is not `--api-key-env k`
+        fixed = {"allow_abbrev": False, "formatter_class": HelpFormatter}  # `--api-key k` is not `--api-key-env k`
+        super().__init__(**{**settings, **fixed})
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         self._given = sys.argv[1:] if args is None else args
@@ -163,13 +151,28 @@ class _Parser(argparse.ArgumentParser):
             (file or sys.stderr).write(plain(message))  # argparse would swallow the error
 
 
+def _help(arguments: argparse.Namespace) -> int:
+    parser().print_help()
+    return 0
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser for all commands and their options."""
     from agentkit import __version__
 
-    top = _Parser(prog="agentkit", description="Write a tool method once; any model can call it.")
+    top = _Parser(
+        prog="agentkit",
+        description="Write a tool method once; any model can call it.",
+        epilog=examples(
+            "agentkit demo",
+            "agentkit chat -m openai:gpt-5 -t agentkit_tools.files:Files",
+            'agentkit run -m anthropic:claude-sonnet-5 "What is a monad?"',
+            "agentkit formats",
+            after="agentkit COMMAND --help says more about a command.",
+        ),
+    )
     top.add_argument("--version", action="version", version=f"agentkit {__version__}")
-    commands = top.add_subparsers(dest="command", required=True, metavar="command")
+    commands = top.add_subparsers(dest="command", metavar="command")
     for group in (demo, chat, one_shot, fit, threads, serve_mcp, inspect, python_server, rollouts):
         group.add(commands)
     return top

@@ -14,9 +14,11 @@ from typing import Any
 from agentkit.cli.chat_commands import ChatCommands
 from agentkit.cli.chat_session import WAITS, ChatSession, open_session
 from agentkit.cli.flag_words import APPROVALS, TOOLS
+from agentkit.cli.help_text import SETTINGS, examples
 from agentkit.cli.keyboard import as_argument, as_text, disable_echo, disable_signals, enable_line_editing, read_line
 from agentkit.cli.model_choice import add_format, add_model, add_settings
 from agentkit.cli.screen import Screen
+from agentkit.cli.settings import takes
 from agentkit.cli.slash_words import as_message, slash_word
 from agentkit.cli.terminal import plain
 from agentkit.cli.threads import add_store
@@ -33,6 +35,12 @@ def add(commands: Any) -> None:
         help="chat with a model in the terminal, with tools",
         description="Chat with a model. Ctrl-C stops an answer, Ctrl-D ends the chat, /help lists what else there is. "
         "If standard input is not a terminal, each line is one message.",
+        epilog=examples(
+            "agentkit chat -m openai:gpt-5 -t agentkit_tools.files:Files",
+            "agentkit chat -m openai:qwen3 --base-url http://127.0.0.1:8000/v1 -f hermes",
+            "agentkit chat -m openai:gpt-5 --thread notes",
+            after=SETTINGS,
+        ),
     )
     add_conversation(command)
     command.set_defaults(run=run)
@@ -44,16 +52,17 @@ def add_conversation(command: argparse.ArgumentParser) -> None:
     add_format(command)
     add_settings(command)
     command.add_argument("--system", type=as_argument, help="the system prompt")
-    command.add_argument("--tools", **TOOLS, default=[], help="such as agentkit_tools.files:Files")
+    command.add_argument("-t", "--tools", **TOOLS, default=[], help="such as agentkit_tools.files:Files")
     command.add_argument(
         "--mcp", metavar="FILE", help="also the tools of the MCP servers in this file, such as servers.json"
     )
     command.add_argument("--thread", metavar="NAME", help="keep the conversation under this name, and continue it")
-    add_store(command, default=None)
+    add_store(command)
     command.add_argument("--require-approval", action="store_true", help="require approval for every call")
     command.add_argument(
         "--approve", choices=APPROVALS, default="ask", help="what to do with calls that wait for approval; default: ask"
     )
+    takes(command, "model", "base_url", "api_key_env", "server", "format", "tools", "mcp", "store")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ from agentkit.cli.model_choice import ModelChoice, model_log
 from agentkit.cli.screen import Screen
 from agentkit.cli.serve_mcp import servers
 from agentkit.cli.terminal import plain, visible, width
-from agentkit.cli.threads import STORE, store_option
+from agentkit.cli.threads import store_option
 from agentkit.errors import ConfigError, ProviderError, StoreError, ThreadBusy
 
 if TYPE_CHECKING:
@@ -49,8 +49,6 @@ def open_session(arguments: argparse.Namespace, screen: Screen, *, greeting: boo
     from agentkit.agent import Agent, OwnLoop
     from agentkit.processor import ProcessorConfig
 
-    if arguments.store is not None and arguments.thread is None:
-        raise ConfigError("--store selects the store; --thread NAME selects the thread in it")
     if arguments.thread == "":
         raise ConfigError("--thread requires a name")
     model = ModelChoice.of(arguments).create()
@@ -82,7 +80,7 @@ class ChatSession:
         self.loop = loop
         self.screen = screen
         self.thread: str | None = arguments.thread
-        self.store: str = arguments.store or STORE
+        self.store: str = arguments.store
         self.choice = ModelChoice.of(arguments)
         self.approve: str = arguments.approve
         self.kept: KeptChat = InMemory(agent)

@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import sys
-from collections import Counter
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
+from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from agentkit.cli.help_text import examples
 from agentkit.cli.screen import Screen
-from agentkit.cli.terminal import table
-from agentkit.events import ToolCompleted, ToolFailed
+from agentkit.cli.terminal import block, cells, plain, width
+from agentkit.events import ToolCompleted, ToolFailed, ToolSkipped
 
 if TYPE_CHECKING:
+    from agentkit.messages import ToolCall
     from agentkit.tool.registry import ToolRegistry
 
-PROMPT = "Write hello.py and a README.md in your folder. Then let the greeting be French, and show me the file."
-RESPONSES = 4  # in each recording
-PIECE = 100  # bytes per chunk of a response: less than one event, so that events arrive in parts as on a network
-PACE = 0.005  # seconds between two events, for a human viewer; otherwise none
+PROMPT: Final = "Write hello.py and a README.md in your folder. Then let the greeting be French, and show me the file."
+RESPONSES: Final = 4  # in each recording
+PIECE: Final = 100  # bytes per chunk of a response: less than one event, so that events arrive in parts
+NARROW: Final = 76  # columns; with fewer, the two calls stand below each other
+GAP: Final = " │ "
 
 
 class Way(NamedTuple):
@@ -36,94 +41,126 @@ class Way(NamedTuple):
     format: str | None
 
 
-WAYS = (
-    Way("json", "a model that makes native JSON calls", None),
-    Way("xml", "a model that writes XML tags in its text", "xml"),
+WAYS: Final = (Way("json", "JSON, as native calls", None), Way("xml", "XML, in the model's text", "xml"))
+INTRODUCTION: Final = (
+    "One class, agentkit_tools.files.Files, is registered once. Two models do the same task with it in a temporary "
+    "folder: one calls natively, the other writes XML in its text. The models are RECORDED: their responses were "
+    "composed in the wire format of OpenAI's chat completions, and reach OpenAI's own SDK as bytes. The SDK, the "
+    "parsing, the registry and the files are real. No key, no network."
 )
-INTRODUCTION = """\
-One tool class (agentkit_tools.files.Files), registered once, works for two models in a temporary folder.
-The model side is RECORDED: its responses were composed in the wire format of OpenAI's chat completions and reach
-OpenAI's own SDK as bytes. The SDK, the parsing, the registry and the files are real. No key, no network."""
+
+
+class Step(NamedTuple):
+    """A call as the model wrote it, its result, and whether it succeeded."""
+
+    call: ToolCall
+    result: str
+    completed: bool
 
 
 def add(commands: Any) -> None:
     """Declare the command."""
     command = commands.add_parser(
-        "demo", help="one tool class called by a JSON-calling and an XML-calling model; needs no key"
+        "demo",
+        help="one tool class called by a JSON-calling and an XML-calling model; needs no key",
+        epilog=examples("agentkit demo"),
     )
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show both ways, then that they called the same methods. Exit status 1 if anything is not as expected."""
+    """Show each call in both ways, then that they did the same. Exit status 1 if anything is not as expected."""
     from agentkit.tool.registry import ToolRegistry
     from agentkit_tools.files import Files
 
     screen = Screen(sys.stdout)
     screen.line(screen.style("agentkit demo", "bold"))
-    screen.line(INTRODUCTION)
+    for line in (*block(INTRODUCTION, width()), "", *block(f"user: {PROMPT}", width())):
+        screen.line(line)
     with TemporaryDirectory(prefix="agentkit-demo-") as folder:
         registry = ToolRegistry()
         registry.register_tool(Files(folder), ["create_file", "read_file", "str_replace"])  # those that it calls
-        reached: dict[str, Counter[str]] = {}
-        failures = 0
-        for number, way in enumerate(WAYS, start=1):
-            screen.line(f"\n{screen.style(f'{number}. {way.title}', 'bold')}\n")
-            screen.line(f"user: {PROMPT}")
-            reached[way.name], failed = asyncio.run(work(way, registry, screen))
-            failures += failed
-        met = meeting(registry, reached)
-        same = compare_files(Path(folder))
-    screen.line(f"\n{screen.style('Both called the same methods of the same object', 'bold')}\n")
-    for row in table(("method", "function name", "XML tag", "one BoundTool", "JSON calls", "XML calls"), met):
-        screen.line(row)
-    screen.line(f"\n{screen.style('Both wrote the same files', 'bold')}\n")
-    for row in table(("by JSON", "by XML", "bytes", "equal"), same):
-        screen.line(row)
-    good = not failures and all(row[3] == "yes" and row[4] == row[5] != "0" for row in met)
-    good = good and bool(same) and all(row[3] == "yes" for row in same)
-    screen.line("" if good else "\nSomething above is not as expected.")
-    return 0 if good else 1
+        steps = [asyncio.run(work(way, registry)) for way in WAYS]
+        for both in zip(*steps, strict=False):
+            show(both, screen)
+        problems = list(differences(registry, *steps, Path(folder)))
+    for problem in problems:
+        screen.problem(problem)
+    if not problems:
+        methods = len(registry.tools)
+        screen.line(f"\n2 formats, {methods} methods of one object, identical files {screen.style('✓', 'green')}")
+    return int(bool(problems))
 
 
-async def work(way: Way, registry: ToolRegistry, screen: Screen) -> tuple[Counter[str], int]:
-    """Run one recorded model; returns the number of completed calls by function name, and of failed calls."""
+async def work(way: Way, registry: ToolRegistry) -> list[Step]:
+    """Run one recorded model; returns its calls in the order in which it wrote them."""
     from agentkit.agent import Agent
     from agentkit.testing import Replay
 
     recordings = files("agentkit.cli") / "demo_data"
     responses = [(recordings / f"{way.name}-{n}.sse").read_bytes() for n in range(1, RESPONSES + 1)]
-    completed: Counter[str] = Counter()
-    failed = 0
     model = Replay(responses, chunks=PIECE).model(f"openai:composed-{way.name}", format=way.format)
+    ended: dict[str, Step] = {}
     async with Agent(model, registry).stream(PROMPT) as events:
         async for event in events:
-            screen.show(event)
-            await asyncio.sleep(PACE if sys.stdout.isatty() else 0)
-            completed.update([event.call.name] if isinstance(event, ToolCompleted) else [])
-            failed += isinstance(event, ToolFailed)
-    screen.fresh()
-    return completed, failed
+            if isinstance(event, ToolCompleted | ToolFailed | ToolSkipped):
+                ended[event.call.id] = Step(event.call, event.result.text, isinstance(event, ToolCompleted))
+        calls = [call for message in events.result.messages for call in getattr(message, "calls", ())]
+    return [ended[call.id] for call in calls]
 
 
-def meeting(registry: ToolRegistry, reached: dict[str, Counter[str]]) -> list[tuple[str, ...]]:
-    """For each method: its two registry keys, whether they lead to one object, and how often each model called it."""
-    rows = []
+# ---------------------------------------------------------------- what is shown
+
+
+def show(both: Sequence[Step], screen: Screen) -> None:
+    """Show one call in both ways: side by side, or below each other if there is no room."""
+    wide = width() >= NARROW
+    across = (width() - len(GAP)) // 2 if wide else width() - 2
+    calls = [[*block(_written(step.call), across)] for step in both]
+    results = [[*block(_result(step), across)] for step in both]
+    screen.line(f"\n{screen.style(both[0].call.name, 'cyan', 'bold')}")
+    if not wide:
+        for way, call, result in zip(WAYS, calls, results, strict=True):
+            screen.line(screen.style(way.title, "dim"))
+            for line in (*call, *result):
+                screen.line(f"  {line}".rstrip())
+        return
+    titles = [f"{way.title:{across}}" for way in WAYS]
+    screen.line(screen.style(GAP.join(titles).rstrip(), "dim"))
+    for pair in (*zip_longest(*calls, fillvalue=""), *zip_longest(*results, fillvalue="")):
+        left, right = pair
+        screen.line(f"{left}{' ' * (across - cells(left))}{screen.style(GAP, 'dim')}{right}".rstrip())
+
+
+def _written(call: ToolCall) -> str:
+    """A call as the model wrote it; where a JSON string has a line end, a line ends."""
+    if call.format is not None:
+        return call.raw.strip("\n")
+    given = [f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in call.arguments.items()]
+    head = f'{{"name": {json.dumps(call.name)}, "arguments": {{'
+    return "\n".join([head, ",\n".join(given), "}}"]).replace("\\n", "\n")
+
+
+def _result(step: Step) -> str:
+    first, *more = plain(step.result).splitlines()
+    return f"{'✓' if step.completed else '✗'} {first}{' …' if more else ''}"
+
+
+# ---------------------------------------------------------------- what is checked
+
+
+def differences(registry: ToolRegistry, ours: list[Step], theirs: list[Step], folder: Path) -> Iterator[str]:
+    """What is not the same in both ways: the calls, the object that they reach, the files."""
+    for step in (*ours, *theirs):
+        if not step.completed:
+            yield f"{step.call.name} failed: {step.result}"
+    if [step.call.name for step in ours] != [step.call.name for step in theirs]:
+        yield "the two models called different methods"
     for name, tool in registry.tools.items():
-        tag = tool.tag or ""
-        one: bool = registry.xml_tools.get(tag) is tool
-        calls = [str(reached[way.name][name]) for way in WAYS]
-        rows.append((tool.where, name, f"<{tag}>", "yes" if one else "NO", *calls))
-    return rows
-
-
-def compare_files(folder: Path) -> list[tuple[str, ...]]:
-    """Return rows that compare the files of both models."""
-    rows = []
-    for file in sorted((folder / "json").rglob("*")):
-        other = folder / "xml" / file.relative_to(folder / "json")
-        content = file.read_bytes()
-        equal = other.is_file() and other.read_bytes() == content
-        names = [path.relative_to(folder).as_posix() for path in (file, other)]
-        rows.append((*names, str(len(content)), "yes" if equal else "NO"))
-    return rows
+        if registry.xml_tools.get(tool.tag or "") is not tool:
+            yield f"the name {name} and the tag <{tool.tag}> lead to different objects"
+        if name not in {step.call.name for step in ours}:
+            yield f"{name} was never called"
+    written = [{path.name: path.read_bytes() for path in (folder / way.name).iterdir()} for way in WAYS]
+    if written[0] != written[1] or not written[0]:
+        yield f"the files differ: {sorted(written[0])}, {sorted(written[1])}"

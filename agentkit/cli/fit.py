@@ -13,15 +13,19 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.cli.flag_words import TOOLS, temperature, whole
+from agentkit.cli.help_text import SETTINGS, examples
 from agentkit.cli.model_choice import ModelChoice, add_model, add_server, is_reference, model_log
 from agentkit.cli.progress_line import ProgressLine
-from agentkit.cli.terminal import block, plain, table, truncate, width
+from agentkit.cli.settings import takes
+from agentkit.cli.terminal import block, columns, plain, table, truncate, width
 from agentkit.errors import ConfigError
 
 if TYPE_CHECKING:
     from agentkit.fit import FitProgress, FitReport, FitRow
 
 HEAD: Final = ("mode", "right", "likely", "invented", "unread", "empty", "tokens", "seconds")
+DROP: Final = ("empty", "unread", "seconds")
+"""The columns of the table that are left out where it does not fit."""
 SHORT: Final = "-"
 """As a file for `--json`: standard output."""
 
@@ -33,11 +37,19 @@ def add(commands: Any) -> None:
         help="find out how a model calls tools best: natively, or in which text format",
         description="Try the ways of calling tools on a dozen tasks, compare them, and print the lines that use the "
         "best. Exit status 1 if the model does no task right in any of them.",
+        epilog=examples(
+            "agentkit fit -m openai:qwen3 --base-url http://127.0.0.1:8080/v1 --server llamacpp",
+            "agentkit fit -m openai:gpt-5 --modes native,xml --tasks 6",
+            after=SETTINGS,
+        ),
     )
     add_model(command)
     add_server(command)
     command.add_argument(
-        "--tools", **TOOLS, default=[], help="also try these tools; they are never run, only their calls are judged"
+        *("-t", "--tools"),
+        **TOOLS,
+        default=[],
+        help="also try these tools; they are never run, only their calls are judged",
     )
     command.add_argument(
         "--modes", metavar="A,B", help="such as native,xml,hermes+c (+c: by a grammar); default: by the model's name"
@@ -48,6 +60,7 @@ def add(commands: Any) -> None:
         "--temperature", type=temperature, metavar="T", help="default: 0 with --base-url, otherwise the model's own"
     )
     command.add_argument("--json", metavar="FILE", help="write the figures to this file; - is standard output")
+    takes(command, "model", "base_url", "api_key_env", "server")
     command.set_defaults(run=run)
 
 
@@ -70,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
             def seen(now: FitProgress) -> None:
                 told[:] = [now]
-                progress.show(f"{now.done} of {now.total} tasks, {now.mode}: {now.task}")
+                progress.count(now.done, now.total, f"{now.mode}: {now.task}")
 
             report = asyncio.run(
                 fit(
@@ -87,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
                 )
             )
     except KeyboardInterrupt:
-        for line in table(HEAD, [_cells(row) for row in told[-1].rows] if told else []):
+        for line in table(HEAD, [_cells(row) for row in told[-1].rows] if told else [], columns(), DROP):
             print(plain(line))
         print("interrupted: nothing is recommended")
         raise
@@ -126,7 +139,7 @@ def lines(report: FitReport, own: int = 0) -> Iterator[str]:
         own: how many tools of the user's there are.
     """
     shown = [row for row in report.rows if not row.error]
-    yield from table(HEAD, [_cells(row) for row in shown])
+    yield from table(HEAD, [_cells(row) for row in shown], columns(), DROP)
     yield ""
     for row in report.rows:
         if row.error:

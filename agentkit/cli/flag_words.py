@@ -12,47 +12,68 @@ from typing import Any, Final, TypeVar
 
 N = TypeVar("N", int, float)
 
-_PHRASES: Final[Mapping[str, str]] = {
-    "or pass api_key=": "or name another one with --api-key-env",
-    ", or api_key=": ", or the variable of --api-key-env",
-    "only needs base_url=": "only needs --base-url",
-    "base_url must be": "--base-url must be",
-    "base_url ends in": "--base-url ends in",
-    "base_url has no path": "--base-url has no path",
-    "constrained=True": "--constrained",
-    ": constrained= ": ": --constrained ",
-}
-
 _FLAGS: Final[Mapping[str, str]] = {
     "api_key": "--api-key-env",
     "processor_config": "--format",
+    "requires_approval": "--require-approval",
     **{
         name: f"--{name.replace('_', '-')}"
         for name in (
-            *("tools", "allow", "model", "system", "base_url", "server", "format", "max_tokens", "temperature"),
-            *("max_turns", "requires_approval"),
+            *("tools", "allow", "model", "system", "base_url", "server", "format", "constrained", "max_tokens"),
+            *("temperature", "max_turns", "tokenizer", "sampling", "repeats", "aggregate", "concurrency"),
+            *("max_response_tokens", "max_context_tokens", "max_assistant_turns", "max_user_turns"),
+            *("max_parallel_calls", "max_tool_response", "call_timeout", "turn_timeout", "trajectory_timeout"),
         )
     },
 }
 """Our keywords, and the options that set the same."""
 
-_KEYWORD: Final = re.compile(rf"(?<![\w(?&])({'|'.join(_FLAGS)})=(\[[^\]]*\]|'[^']*'|\"[^\"]*\"|[\w./…-]*)")
+_VALUES: Final[Mapping[str, str]] = {"True": "", "None": "native", "…": ""}
+"""Values that an option has in other words; None is only written for a format."""
+
+_PHRASES: Final[Mapping[str, str]] = {
+    "or pass api_key=.": "or name another one with --api-key-env.",
+    ", or api_key=": ", or the variable of --api-key-env",
+    "model('openai:…', ": "model(model='openai:NAME', ",
+    "model('openai:…')": "--model openai:NAME",
+    "stream(samples, ": "stream(",
+}
+"""Texts for which translating word by word is not enough."""
+
+_NAME: Final = "|".join(_FLAGS)
+_VALUE: Final = r"""\[[^\]]*\]|\{[^}]*\}|'[^']*'|"[^"]*"|[\w./…-]*"""
+_CALL: Final = re.compile(
+    rf"\b(?:agentkit\.)?(?:model|stream|Rollout|RolloutLimits)\(((?:…, )?(?:(?:{_NAME})=(?:{_VALUE})(?:, )?)+)\)"
+)
+_KEYWORD: Final = re.compile(rf"(?<![\w?&-])(?<!\w\()({_NAME})=({_VALUE})")
+_QUOTED: Final = re.compile(rf"`({_NAME})`")
+_WORD: Final = re.compile(rf"(?<![\w'\"`/?&.=-])({'|'.join(name for name in _FLAGS if '_' in name)})(?![\w'=])")
+"""A name with an underscore is no English word."""
 
 
 def in_flags(message: str) -> str:
-    """A message with the options of the command line in place of keywords.
+    """A message with the options of the command line in place of keywords; calls of our functions lose their frame.
+
+    A message about code that the user wrote, such as a tool, is about Python, and stays as it is.
 
     >>> in_flags("if you trust it, pass allow=['shop']")
     'if you trust it, pass --allow shop'
+    >>> in_flags("name the server with model(…, server='vllm'), or omit `format`")
+    'name the server with --server vllm, or omit --format'
     """
     for ours, spelt in _PHRASES.items():
         message = message.replace(ours, spelt)
-    return _KEYWORD.sub(_as_flag, message)
+    message = _CALL.sub(lambda call: call[1].removeprefix("…, ").replace(", ", " "), message)
+    message = _KEYWORD.sub(_as_flag, message)
+    for pattern in (_QUOTED, _WORD):
+        message = pattern.sub(lambda word: _FLAGS[word[1]], message)
+    return message
 
 
 def _as_flag(keyword: re.Match[str]) -> str:
-    values = re.sub(r"[\[\]'\",]+", " ", keyword[2]).split()
-    return " ".join([_FLAGS[keyword[1]], *values])
+    text = keyword[2]
+    values = [text] if text.startswith("{") else re.sub(r"[\[\]'\",]+", " ", text).split()
+    return " ".join([_FLAGS[keyword[1]], *(word for value in values if (word := _VALUES.get(value, value)))])
 
 
 def tool_reference(text: str) -> str:

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentkit.cli.flag_words import TOOLS
+from agentkit.cli.help_text import examples
 from agentkit.cli.keyboard import whole_input
 from agentkit.cli.screen import Screen
-from agentkit.cli.terminal import as_json, plain, table
+from agentkit.cli.terminal import as_json, cells, columns, hanging, plain, table
 from agentkit.errors import ConfigError
 from agentkit.events import CallEnd, CallError, Text, Thinking
 
@@ -27,20 +28,37 @@ def add(commands: Any) -> None:
         help="read calls from text; print them as JSON",
         description="Read a model's text from standard input and print its calls as JSON, with any "
         "errors. Exit status 1 if a call could not be read or does not match its tool.",
+        epilog=examples(
+            "agentkit parse -t agentkit_tools.files:Files < reply.txt",
+            "agentkit parse -f hermes -f invoke < reply.txt",
+        ),
     )
-    parse.add_argument("--format", action="append", metavar="NAME", help="look only for this format; may be repeated")
-    parse.add_argument("--tools", **TOOLS, default=[], help="the available tools, for their tags and parameter types")
+    parse.add_argument(
+        "-f", "--format", action="append", metavar="NAME", help="look only for this format; may be repeated"
+    )
+    parse.add_argument(
+        "-t", "--tools", **TOOLS, default=[], help="the available tools, for their tags and parameter types"
+    )
     parse.add_argument("--in-code", action="store_true", help="read calls inside code fences and code spans, too")
     parse.set_defaults(run=run_parse)
 
     formats = commands.add_parser(
-        "formats", help="list the text formats; with a name, show what a model is told about it"
+        "formats",
+        help="list the text formats; with a name, show what a model is told about it",
+        epilog=examples("agentkit formats", "agentkit formats hermes -t agentkit_tools.files:Files"),
     )
     formats.add_argument("name", nargs="?", help="show the prompt section that teaches this format")
-    formats.add_argument("--tools", **TOOLS, default=[], help="tools to teach; default: a sample tool")
+    formats.add_argument("-t", "--tools", **TOOLS, default=[], help="tools to teach; default: a sample tool")
     formats.set_defaults(run=run_formats)
 
-    tools = commands.add_parser("tools", help="list tools with their parameters, or their schemas as JSON")
+    tools = commands.add_parser(
+        "tools",
+        help="list tools with their parameters, or their schemas as JSON",
+        epilog=examples(
+            "agentkit tools agentkit_tools.files:Files",
+            "agentkit tools agentkit_tools.files:Files --json anthropic",
+        ),
+    )
     tools.add_argument("tools", **TOOLS, help="such as agentkit_tools.files:Files")
     tools.add_argument("--json", metavar="FLAVOUR", help="print the schemas: chat, responses, strict, anthropic or mcp")
     tools.set_defaults(run=run_tools)
@@ -117,7 +135,8 @@ def run_formats(arguments: argparse.Namespace) -> int:
             (f.name, ", ".join(f.aliases) or "-", f.body, ", ".join(f.families))
             for f in map(formats.get, formats.names())
         ]
-        print("\n".join(table(("format", "also called", "body", "written by"), rows)))
+        head = ("format", "also called", "body", "written by")
+        print("\n".join(table(head, rows, columns(), drop=("body", "also called"))))
         return 0
     specs = ToolRegistry(*arguments.tools).specs() or (sample(),)
     print(plain(formats.render_prompt(arguments.name, specs)))
@@ -150,21 +169,24 @@ def run_tools(arguments: argparse.Namespace) -> int:
     screen = Screen(sys.stdout)
     for tool in dict.fromkeys([*registry.tools.values(), *registry.xml_tools.values()]):
         tag = f"  <{tool.tag}>" if tool.tag else ""
-        screen.line(f"{screen.style(plain(tool.name), 'bold')}{plain(tag)}  {screen.style(plain(tool.where), 'dim')}")
-        for line in describe_tool(tool.spec):
-            screen.line(f"    {plain(line)}")
+        head, where = f"{screen.style(plain(tool.name), 'bold')}{plain(tag)}", plain(tool.where)
+        fits = cells(f"{plain(tool.name)}{plain(tag)}  {where}") <= (columns() or 1_000)
+        screen.line(f"{head}{'  ' if fits else chr(10) + '    '}{screen.style(where, 'dim')}")
+        for indent, line in describe_tool(tool.spec):
+            for piece in hanging(plain(line), columns(), indent):
+                screen.line(piece)
     return 0
 
 
-def describe_tool(spec: ToolSpec) -> Iterator[str]:
-    """Return a tool as lines: its description, then each parameter with its type, place in XML, and description."""
+def describe_tool(spec: ToolSpec) -> Iterator[tuple[str, str]]:
+    """Yield the indent and the text of each line: the description, then each parameter with type and place in XML."""
     from agentkit.schemas.words import describe
 
-    yield from spec.description.splitlines()
+    yield from (("    ", line) for line in spec.description.splitlines())
     places = {n.parameter: n.kind for n in spec.element.nodes} if spec.element else {}
     for name, schema in spec.parameters.get("properties", {}).items():
         schema = schema if isinstance(schema, Mapping) else {}
         default = f"default {json.dumps(schema['default'], ensure_ascii=False)}" if "default" in schema else "optional"
         needed = "required" if name in spec.parameters.get("required", ()) else default
         about = [describe(schema, spec.parameters), needed, *([f"XML {places[name]}"] if name in places else [])]
-        yield f"  {name} ({', '.join(about)}): {schema.get('description', '')}".rstrip(": ")
+        yield "      ", f"{name} ({', '.join(about)}): {schema.get('description', '')}".rstrip(": ")

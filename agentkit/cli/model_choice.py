@@ -24,24 +24,30 @@ if TYPE_CHECKING:
     from agentkit.models import Model
 
 _REFERENCE: Final = re.compile(r"([^\W\d]\w*)(?:\.[^\W\d]\w*)*:[^\W\d][\w.]*")
+NATIVE: Final = "native"
+"""As a format: native calls."""
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def add_model(command: argparse.ArgumentParser, *, required: bool = True) -> None:
+def add_model(command: argparse.ArgumentParser) -> None:
     """Declare which model it is, where it is, and which key opens it."""
     command.add_argument(
+        "-m",
         "--model",
-        required=required,
+        metavar="NAME",
         help="such as openai:gpt-5, anthropic:…, responses:…; or module:name, a model object of Python",
     )
-    command.add_argument("--base-url", metavar="URL", help="of a compatible server")
+    command.add_argument("--base-url", metavar="URL", help="of a compatible server, such as http://127.0.0.1:8000/v1")
     command.add_argument("--api-key-env", metavar="NAME", help="the environment variable with the key")
 
 
 def add_format(command: argparse.ArgumentParser, default: str | None = None) -> None:
-    """Declare how calls are written; None is native calls."""
+    """Declare how calls are written; without a default they are native."""
     command.add_argument(
-        "--format", default=default, help=f"text format of the calls, such as xml; default: {default or 'native calls'}"
+        *("-f", "--format"),
+        default=default,
+        metavar="NAME",
+        help=f"text format of the calls, such as xml, or {NATIVE}; default: {default or NATIVE}",
     )
 
 
@@ -86,7 +92,8 @@ class ModelChoice:
     @classmethod
     def of(cls, arguments: argparse.Namespace) -> ModelChoice:
         """The choice in these arguments."""
-        return cls(**{one.name: getattr(arguments, one.name) for one in fields(cls)})
+        given = {one.name: getattr(arguments, one.name) for one in fields(cls)}
+        return cls(**{**given, "format": None if given["format"] == NATIVE else given["format"]})
 
     def create(self) -> Model:
         """The model.

@@ -9,6 +9,7 @@ from typing import Any
 from agentkit.cli.chat import add_conversation
 from agentkit.cli.chat_session import open_session
 from agentkit.cli.event_lines import EventLines
+from agentkit.cli.help_text import SETTINGS, examples
 from agentkit.cli.keyboard import as_argument, as_text
 from agentkit.cli.which_screen import alone, screen
 from agentkit.errors import ConfigError
@@ -23,10 +24,14 @@ def add(commands: Any) -> None:
         help="answer one message, and end",
         description="Answer one message. In a pipe, standard output is the answer, and nothing else. Exit status 1 if "
         "there is no complete answer, 3 if a call waits for approval, 130 after Ctrl-C.",
+        epilog=examples(
+            'agentkit run -m openai:gpt-5 "What is a monad? One sentence."',
+            'git diff | agentkit run -m openai:gpt-5 "Write a commit message:" -',
+            'agentkit run "How many files are here?" -t agentkit_tools.files:Files',
+            after=SETTINGS,
+        ),
     )
-    command.add_argument(
-        "message", nargs="+", type=as_argument, metavar="MESSAGE", help="what to say; - is standard input"
-    )
+    command.add_argument("message", nargs="+", type=as_argument, metavar="MESSAGE", help="the message; - reads stdin")
     command.add_argument("--json", action="store_true", help="print each event of the run as a line of JSON")
     add_conversation(command)
     command.set_defaults(run=run)

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from agentkit.cli.flag_words import port
+from agentkit.cli.help_text import examples
 
 HOST, PORT = "127.0.0.1", 1212
 
@@ -18,6 +19,7 @@ def add(commands: Any) -> None:
         help="run Python code for HTTP clients, in a sandbox",
         description="POST /execute {code, timeout} answers {output, error, success}; GET / answers the server's state. "
         "Compatible with the code server of open-instruct.",
+        epilog=examples("agentkit python-server --port 1212 --preload numpy"),
     )
     command.add_argument("--host", default=HOST, help=f"address to listen on; default: {HOST}, this machine only")
     command.add_argument("--port", type=port, default=PORT, help=f"default: {PORT}; 0 chooses one")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.checks.spelling import did_you_mean
-from agentkit.cli.model_choice import ModelChoice, key_in
+from agentkit.cli.model_choice import NATIVE, ModelChoice, key_in
 from agentkit.cli.serve_mcp import asked, pins_of
 from agentkit.errors import ConfigError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agentkit.interop.verl.verl_config import McpEntry
     from agentkit.rollout import Policy
 
-NATIVE: Final = "native"
+ALL: Final = "--help-all"
 KEY: Final = "VLLM_API_KEY"
 """The environment variable with the key of `--server`, as vLLM itself reads it, unless `--api-key-env` names one."""
 
@@ -34,11 +34,13 @@ KEY: Final = "VLLM_API_KEY"
 def add_tools(command: argparse.ArgumentParser) -> None:
     """Declare the options that say which tools there are: ours, verl's file, open-instruct's names."""
     command.add_argument(
-        "--tools", nargs="+", metavar="TOOL", help="tools, such as my_tools:Search, or my_tools for all of a module; a "
+        "-t", "--tools", nargs="+", metavar="TOOL",
+        help="tools, such as my_tools:Search, or my_tools for all of a module; a "
         "YAML file of verl's; names of open-instruct's, such as serper_search; or a registry or configuration class of "
         "its form, such as my_tools:TOOL_REGISTRY",
     )  # fmt: skip
     command.add_argument("--allow", nargs="+", default=[], metavar="MODULE", help="what a YAML file may import")
+    command.add_argument(ALL, action="help", help="also show the settings of open-instruct's tools")
     late: Callable[[Sequence[str]], None] = partial(_add_settings, command)
     command.late = late  # type: ignore[attr-defined]  # of the command line's own parser
 
@@ -47,11 +49,16 @@ def _add_settings(command: argparse.ArgumentParser, given: Sequence[str]) -> Non
     """The flags that are generated from open-instruct's configuration classes, which take a moment to load."""
     from agentkit.interop.open_instruct.open_instruct_config import add_settings
 
-    at = given.index("--tools") + 1 if "--tools" in given else len(given)
-    with suppress(ConfigError):  # said when the tools are made
-        add_settings(command, ChosenTools([*takewhile(lambda word: not word.startswith("-"), given[at:])]).registry)
-        return
-    add_settings(command)
+    words = next(([*given][n + 1 :] for n, word in enumerate(given) if word in ("-t", "--tools")), [])
+    ours = len(command._actions)
+    try:
+        registry = ChosenTools([*takewhile(lambda word: not word.startswith("-"), words)]).registry
+    except ConfigError:  # said when the tools are made
+        registry = None
+    add_settings(command, registry)
+    if ALL not in given:
+        for action in command._actions[ours:]:
+            action.help = argparse.SUPPRESS
 
 
 class ChosenTools:

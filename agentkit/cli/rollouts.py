@@ -1,22 +1,27 @@
-"""`agentkit rollout`: run a policy on a data set, with tools, into a file of records; `agentkit rollout report`."""
+"""`agentkit rollout`: run a policy on a data set, with tools, into a file of records."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import shlex
 import signal
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing, nullcontext, suppress
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from agentkit.checks.keys import shown_url
 from agentkit.cli.flag_words import whole
+from agentkit.cli.help_text import SETTINGS, examples
 from agentkit.cli.keyboard import read_object
+from agentkit.cli.log_lines import tracebacks_in
 from agentkit.cli.model_choice import add_format, add_model
 from agentkit.cli.progress_line import ProgressLine
+from agentkit.cli.rollout_figures import add_report, show_figures
 from agentkit.cli.rollout_parts import add_policy, add_tools, format_of, policy_of, tokenizer_of, tools_of
-from agentkit.cli.terminal import complain, plain, visible
+from agentkit.cli.settings import fill
+from agentkit.cli.terminal import complain, visible
 from agentkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -48,11 +53,16 @@ def add(commands: Any) -> None:
         help="run a model on a data set with tools, and record every trajectory",
         description="Run a model on the samples of a data set, with tools, and append each finished trajectory to a "
         "file. The same command continues an interrupted rollout: finished trajectories are not run again.",
+        epilog=examples(
+            "agentkit rollout --data train.parquet -t my_tools:Search -m openai:gpt-5 --out run.jsonl",
+            "agentkit rollout report run.jsonl",
+            after=SETTINGS,
+        ),
     )
     command.add_argument("--data", nargs="+", metavar="FILE", help="samples: parquet or JSON lines")
     add_tools(command)
     command.add_argument("--out", metavar="FILE", help="the file of records, such as run.jsonl")
-    add_model(command, required=False)
+    add_model(command)
     add_format(command, "hermes")
     add_policy(command)
     command.add_argument("--repeats", type=whole, default=1, metavar="N", help="trajectories per sample; default: 1")
@@ -64,17 +74,7 @@ def add(commands: Any) -> None:
     for name, (kind, what) in _LIMITS.items():
         command.add_argument(f"--{name.replace('_', '-')}", type=kind, metavar="N", help=what)
     command.set_defaults(run=run, parser=command)
-    actions = command.add_subparsers(dest="action", metavar="report")
-    report = actions.add_parser(
-        "report",
-        help="a file of records as a page with charts, and as a picture",
-        description="Write one HTML page that needs no network, and a PNG of its charts; print the figures.",
-    )
-    report.add_argument("records", metavar="FILE", help="the file of records, such as run.jsonl")
-    report.add_argument(
-        "--to", nargs="+", metavar="FILE", help="where to: names ending in .html or .png; default: next to the records"
-    )
-    report.set_defaults(run=run_report)
+    add_report(command)
 
 
 # ---------------------------------------------------------------- the rollout
@@ -86,6 +86,9 @@ def run(arguments: argparse.Namespace) -> int:
     from agentkit.rollout import RecordFile
 
     missing = [f"--{name}" for name in _REQUIRED if not getattr(arguments, name)]
+    if arguments.script is None:
+        with suppress(ConfigError) if missing else nullcontext():
+            fill(arguments, ("model",) if arguments.server else ("model", "base_url", "api_key_env"))
     if (arguments.model is None) == (arguments.script is None):
         missing.append("either --model or --script")
     if missing:
@@ -98,6 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
     with RecordFile(arguments.out, drop=again) as records, OwnLoop() as loop:
         if records.dropped:
             complain(f"{records.dropped} trajectories that ended by an error are run again")
+        records.describe(description(arguments))
         try:
             return loop.run(RolloutCommand(rollout, records, count * arguments.repeats, arguments).run())
         finally:
@@ -131,13 +135,16 @@ class RolloutCommand:
         try:
             await work
         except asyncio.CancelledError:
-            self.tell()
-            complain(f"interrupted: {self.progress()}; the same command continues")
+            show_figures(self.measures)
+            done = f"{self.measures.trajectories:,} of {self.total:,} trajectories"
+            complain(f"interrupted: {done}; the same command continues")
             return 130
         finally:
             loop.remove_signal_handler(signal.SIGTERM)
-        self.tell()
-        return self.status()
+        show_figures(self.measures)
+        status = self.status()
+        complain(visible(f"report: agentkit rollout report {shlex.quote(str(self.records.path))}"))
+        return status
 
     def read(self) -> None:
         """Count what earlier runs left in the file."""
@@ -155,7 +162,7 @@ class RolloutCommand:
         """Run the trajectories that are not in the file."""
         samples = _samples(self.arguments)
         stream = self.rollout.stream(samples, repeats=self.arguments.repeats, skip=self.records)
-        with ProgressLine("rollout") as line:
+        with ProgressLine("rollout") as line, tracebacks_in(self.records.path.with_suffix(".log"), line.say):
             beat = asyncio.create_task(self.beat(line))
             try:
                 await self.append(stream)
@@ -165,7 +172,7 @@ class RolloutCommand:
     async def beat(self, line: ProgressLine) -> None:
         """Show the progress, also while no trajectory ends."""
         while True:
-            line.show(self.progress())
+            line.count(self.measures.trajectories, self.total, *self.notes())
             await asyncio.sleep(0.2)
 
     async def append(self, stream: AsyncGenerator[TrajectoryRecord, None]) -> None:
@@ -186,15 +193,15 @@ class RolloutCommand:
         self.last_error = record.error if record.failed else self.last_error
         self.in_a_row = self.in_a_row + 1 if record.end in ("policy_error", "cancelled") else 0
 
-    def progress(self) -> str:
-        """How far it is."""
-        done = f"{self.measures.trajectories:,} of {self.total:,} trajectories"
-        reward = f", reward {self.measures.rewards.mean:.3g}" if self.measures.rewards.count else ""
-        return done + reward + (f", {self.errors:,} ended by an error" if self.errors else "")
-
-    def tell(self) -> None:
-        """Print the figures of the whole file."""
-        print(plain(str(self.measures)), flush=True)
+    def notes(self) -> Iterator[str]:
+        """What is shown besides the progress."""
+        if self.measures.rewards.count:
+            yield f"reward {self.measures.rewards.mean:.3g}"
+        tools = self.measures.tools.values()
+        if failed := sum(tool.failed_calls for tool in tools):
+            yield f"failed calls {100 * failed / sum(tool.calls for tool in tools):.0f} %"
+        if self.errors:
+            yield f"{self.errors:,} ended by an error"
 
     def status(self) -> int:
         """The exit status; errors are reported."""
@@ -243,35 +250,37 @@ def _rollout(arguments: argparse.Namespace, policy: Policy, tokenizer: Any) -> R
     )
 
 
-# ---------------------------------------------------------------- the report
+def description(arguments: argparse.Namespace) -> dict[str, str]:
+    """What the report says about a run. Values of settings of other systems are left out: they may be keys."""
+    from agentkit import __version__
+
+    limits = [
+        f"{name.replace('_', ' ')} {value}" for name in _LIMITS if (value := getattr(arguments, name)) is not None
+    ]
+    where = shown_url(arguments.server or arguments.base_url or "")
+    model = f"script {arguments.script}" if arguments.model is None else arguments.model
+    described = {
+        "model": f"{model} at {where}" if where else model,
+        "format": arguments.format,
+        "data": ", ".join(arguments.data) + (f" (the first {arguments.limit:,})" if arguments.limit else ""),
+        "tools": ", ".join(arguments.tools),
+        "trajectories per sample": str(arguments.repeats),
+        "sampling": "the engine's defaults" if arguments.sampling == "{}" else arguments.sampling,
+        "limits": ", ".join(limits),
+        "tokenizer": arguments.tokenizer or "",
+        "command": f"agentkit {shlex.join(_without_settings(arguments.words))}",
+        "agentkit": __version__,
+    }
+    return {name: text for name, text in described.items() if text}
 
 
-def run_report(arguments: argparse.Namespace) -> int:
-    """Write the page and the picture, and print the figures."""
-    from agentkit.rollout import read_records
-    from agentkit.rollout.report import Findings, write_page, write_png
-
-    path = Path(arguments.records)
-    if path.is_dir():
-        raise ConfigError(f"{path}: expected a file of records, found a folder")
-    targets = [Path(to) for to in arguments.to or (path.with_suffix(".html"), path.with_suffix(".png"))]
-    for target in targets:
-        if target.suffix not in (".html", ".png"):
-            raise ConfigError(f"--to {target}: expected a name ending in .html or .png")
-    found = Findings()
-    with ProgressLine(f"reading {path}") as line:
-        for record in read_records(path):
-            found.add(record)
-            line.show(f"{found.measures.trajectories:,} trajectories")
-    if not found.measures.trajectories:
-        raise ConfigError(f"{path} has no records")
-    print(plain(str(found.measures)), flush=True)
-    for target in targets:
-        with ProgressLine(f"drawing {target}") as line:
-            line.show("")
-            if target.suffix == ".html":
-                write_page(found, target, title=path.name)
-            else:
-                write_png(found, target)
-        print(visible(f"wrote {target}"))
-    return 0
+def _without_settings(words: Sequence[str]) -> Iterator[str]:
+    """The words of the command; the values of options of other systems, whose names have underscores, as `…`."""
+    theirs = False
+    for word in words:
+        if word.startswith("--"):
+            name, _, value = word.partition("=")
+            theirs = "_" in name
+            yield f"{name}=…" if theirs and value else word
+        else:
+            yield "…" if theirs else shown_url(word) if "://" in word else word

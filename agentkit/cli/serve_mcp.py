@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentkit.cli.flag_words import TOOLS, port
+from agentkit.cli.help_text import examples
 from agentkit.cli.keyboard import read_line
 from agentkit.cli.terminal import plain
 from agentkit.errors import ConfigError
@@ -32,8 +33,12 @@ def add(commands: Any) -> None:
         "mcp",
         help="serve tools to MCP clients",
         description="Serve tools over the Model Context Protocol: over standard input and output, or with --http.",
+        epilog=examples(
+            "agentkit mcp -t agentkit_tools.files:Files",
+            "agentkit mcp -t agentkit_tools.files:Files --http --port 8000",
+        ),
     )
-    command.add_argument("--tools", **TOOLS, required=True, help="such as agentkit_tools.files:Files")
+    command.add_argument("-t", "--tools", **TOOLS, required=True, help="such as agentkit_tools.files:Files")
     command.add_argument("--name", default="agentkit", help="the server's name; default: agentkit")
     command.add_argument("--http", action="store_true", help="serve streamable HTTP, at /mcp")
     command.add_argument("--host", default="127.0.0.1", help="the address to listen at; default: 127.0.0.1")

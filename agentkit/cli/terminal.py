@@ -12,6 +12,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import zip_longest
 from typing import Any, Final
 from unicodedata import category, east_asian_width
 
@@ -167,11 +168,63 @@ def duration(seconds: float) -> str:
     return f"{max(seconds, 0) * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Align the cells of rows in columns, under a header and a rule."""
-    widths = [max(map(cells, column)) for column in zip(head, *rows, strict=True)]
+def columns() -> int | None:
+    """The columns that standard output has; None if it is no terminal, where a line may have any length."""
+    return width() if sys.stdout.isatty() else None
+
+
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None, drop: Sequence[str] = ()
+) -> list[str]:
+    """Align the cells of rows in columns, under a header and a rule.
+
+    Args:
+        head: the names of the columns.
+        rows: their cells.
+        width: the most columns of a line: cells are folded, the rest of a cell below it; None for any width.
+        drop: the names of columns that are left out if folding is not enough, the first one first.
+    """
+    natural = [max(map(cells, column)) for column in zip(head, *rows, strict=True)]
+    widths = natural if width is None else _fitted(natural, width - 2 * (len(head) - 1))
+    if width is not None and sum(widths) + 2 * (len(head) - 1) > width and drop:
+        left = [n for n, name in enumerate(head) if name != drop[0]]
+        kept = [[row[n] for n in left] for row in (head, *rows)]
+        return table(kept[0], kept[1:], width, drop[1:])
     lines = [head, ["-" * width for width in widths], *rows]
-    return ["  ".join(c + " " * (w - cells(c)) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return [line for row in lines for line in _table_row(row, widths)]
+
+
+def hanging(text: str, width: int | None, indent: str) -> Iterator[str]:
+    """An indented line; if it is folded, the rest of it is indented by two more columns.
+
+    Args:
+        text: one line.
+        width: the most columns; None for any number.
+        indent: before the line.
+    """
+    if width is None:
+        yield f"{indent}{text}".rstrip()
+        return
+    for n, piece in enumerate(fold(text, max(width - len(indent) - 2, 20))):
+        yield f"{indent}{'  ' if n else ''}{piece}".rstrip()
+
+
+_NARROW: Final = 20  # a column is not made narrower than this by folding
+
+
+def _fitted(widths: Sequence[int], room: int) -> list[int]:
+    """The widths of columns after the widest ones were narrowed, as far as is needed and possible."""
+    fitted = list(widths)
+    while sum(fitted) > room and (widest := max(fitted)) > _NARROW:
+        fitted[fitted.index(widest)] -= 1
+    return fitted
+
+
+def _table_row(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    folded = [[piece.rstrip() for piece in fold(cell, width)] for cell, width in zip(row, widths, strict=True)]
+    for pieces in zip_longest(*folded, fillvalue=""):
+        padded = (piece + " " * (width - cells(piece)) for piece, width in zip(pieces, widths, strict=True))
+        yield "  ".join(padded).rstrip()
 
 
 def arguments(given: Mapping[str, Any], width: int, indent: str = "") -> Iterator[str]:

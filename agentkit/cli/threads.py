@@ -15,25 +15,42 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agentkit.checks.spelling import did_you_mean
 from agentkit.cli.flag_words import TOOLS, whole
+from agentkit.cli.help_text import examples
 from agentkit.cli.keyboard import as_argument
 from agentkit.cli.screen import Screen
-from agentkit.cli.terminal import as_json, fold, table, truncate, visible, width
+from agentkit.cli.settings import STORE, takes
+from agentkit.cli.terminal import as_json, columns, table, truncate, visible, width
 from agentkit.errors import ConfigError, StoreError, ThreadNotFound
 
 if TYPE_CHECKING:
     from agentkit.messages import Message
     from agentkit.threads import ThreadManager
 
-STORE: Final = "agentkit.db"
 WIRES: Final = ("json", "openai", "anthropic")
 Done = TypeVar("Done")
+_EXAMPLES: Final[Mapping[str, str]] = {
+    "list": " --limit 10",
+    "show": " notes --full",
+    "export": " notes --as openai",
+    "delete": " notes",
+    "approve": """ notes call_5 --arguments '{"name": "old.txt"}'""",
+    "deny": ' notes call_6 --reason "I still need it"',
+}
+"""What follows the name of an action, for an example."""
 Run = Callable[[argparse.Namespace], int]
 
 
 def add(commands: Any) -> None:
     """Declare the commands and their options."""
     group = commands.add_parser(
-        "threads", help="list, show, export, delete stored conversations; approve or deny their calls"
+        "threads",
+        help="list, show, export, delete stored conversations; approve or deny their calls",
+        epilog=examples(
+            "agentkit threads list",
+            "agentkit threads show notes",
+            "agentkit threads approve notes call_5",
+            "agentkit threads export notes --as openai",
+        ),
     )
     actions = group.add_subparsers(dest="action", required=True, metavar="action")
     listed = _action(actions, "list", "list threads, newest changes first", partial(_opened, list_threads), named=False)
@@ -61,18 +78,20 @@ def add(commands: Any) -> None:
     denied.add_argument("--reason", type=as_argument, default="", help="the reason, for the model")
 
 
-def add_store(command: argparse.ArgumentParser, default: str | None = STORE) -> None:
+def add_store(command: argparse.ArgumentParser) -> None:
     """Declare the option for the store."""
     command.add_argument(
-        "--store", default=default, metavar="WHERE", help=f"a SQLite file ({STORE}) or postgresql://user@host/database"
+        "--store", metavar="WHERE", help=f"a SQLite file or postgresql://user@host/database; default: {STORE}"
     )
 
 
 def _action(actions: Any, name: str, does: str, run: Run, *, named: bool = True) -> argparse.ArgumentParser:
-    command: argparse.ArgumentParser = actions.add_parser(name, help=does, description=does)
+    end = examples(f"agentkit threads {name}{_EXAMPLES[name]}")
+    command: argparse.ArgumentParser = actions.add_parser(name, help=does, description=does, epilog=end)
     if named:
         command.add_argument("thread", help="the thread's id")
     add_store(command)
+    takes(command, "store")
     command.set_defaults(run=run)
     return command
 
@@ -123,9 +142,8 @@ async def list_threads(manager: ThreadManager, arguments: argparse.Namespace) ->
         if thread.damage is not None:
             summary = ("damaged", truncate(thread.damage, 60))
         rows.append((visible(thread.id), str(thread.entries), age(now - thread.updated), *summary))
-    for line in table(("thread", "entries", "changed", "state", "first words"), rows):
-        first, *rest = fold(line, width()) if sys.stdout.isatty() else (line,)
-        print(f"{first[: width() - 1].rstrip()}…" if rest else first)
+    head = ("thread", "entries", "changed", "state", "first words")
+    print("\n".join(table(head, rows, columns(), drop=("entries", "changed"))))
     return 0
 
 

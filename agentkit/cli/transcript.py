@@ -139,11 +139,11 @@ class _Page(NamedTuple):
         if call is None:
             return
         if call.status == "waiting":
-            yield from block(f"its id is {visible(call.id)}", self.width, "    ? ")
+            yield from block(f"call ID {visible(call.id)}", self.width, "    ? ")
             if may_have_run(call):
                 yield from block(STARTED_BEFORE, self.width, "    ? ")
         if decision := _decided(call):
-            yield from block(decision, self.width, "    ! ")
+            yield from block(decision, self.width, "    ✗ " if decision.startswith("denied") else "    ✓ ")
         if call.answer is not None and isinstance(answer := from_json(call.answer), ToolMessage):
             yield from self._text(_readable(answer.content), "    = ")
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agentkit.rollout.policy.policies import ModelPolicy, ScriptedPolicy, ServerPolicy
     from agentkit.rollout.records.measures import Measures, ToolMeasures
     from agentkit.rollout.records.record import CallRecord, TokenRecord, TrajectoryRecord
-    from agentkit.rollout.records.record_file import RecordFile, read_records
+    from agentkit.rollout.records.record_file import RecordFile, read_records, read_runs
     from agentkit.rollout.records.trajectory import TrajectoryState
     from agentkit.rollout.rollout import Rollout
     from agentkit.rollout.rollout_limits import RolloutLimits
@@ -65,6 +65,7 @@ __all__ = [
     "get_tool_parser",
     "parse_flags",
     "read_records",
+    "read_runs",
     "read_samples",
     "verl_tools",
 ]
@@ -78,7 +79,7 @@ explained_module(
         "agentkit.rollout.policy.policies": "ModelPolicy ScriptedPolicy ServerPolicy",
         "agentkit.rollout.records.measures": "Measures ToolMeasures",
         "agentkit.rollout.records.record": "CallRecord TokenRecord TrajectoryRecord",
-        "agentkit.rollout.records.record_file": "RecordFile read_records",
+        "agentkit.rollout.records.record_file": "RecordFile read_records read_runs",
         "agentkit.rollout.records.trajectory": "TrajectoryState",
         "agentkit.rollout.rollout": "Rollout",
         "agentkit.rollout.rollout_limits": "RolloutLimits",

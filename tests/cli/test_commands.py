@@ -13,8 +13,10 @@ import pytest
 from command_line import FILES, Say, called, command, roles, said, typed
 from replay_server import Recorded, ReplayServer
 from terminal import Terminal
+from warm_program import PROGRAM
 
 from agentkit.cli import main
+from agentkit.cli.terminal import cells, table
 
 METHODS = ["create_file", "read_file", "str_replace", "full_file_rewrite", "delete_file", "move"]
 METHODS += ["list_files", "search_files"]
@@ -22,18 +24,51 @@ METHODS += ["list_files", "search_files"]
 # demo
 
 
-def test_demo_shows_that_both_models_reach_the_same_methods(say: Say) -> None:
+def test_demo_shows_the_same_call_as_json_and_as_xml(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     status, out, err = say("demo")
     assert (status, err) == (0, "")
-    assert "The model side is RECORDED" in out
-    assert [line.split() for line in out.splitlines() if line.startswith("Files.")] == [
-        ["Files.create_file", "create_file", "<create-file>", "yes", "2", "2"],
-        ["Files.read_file", "read_file", "<read-file>", "yes", "1", "1"],
-        ["Files.str_replace", "str_replace", "<str-replace>", "yes", "1", "1"],
+    assert "The models are RECORDED" in out
+    assert [
+        [cell.strip() for cell in line.split("│")] for line in out[out.index("str_replace\n") :].splitlines()[2:8]
+    ] == [
+        ['{"name": "str_replace", "arguments": {', '<str-replace file_path="xml/hello.py">'],
+        ['"file_path": "json/hello.py",', "<old_str>Hello</old_str>"],
+        ['"old_str": "Hello",', "<new_str>Bonjour</new_str>"],
+        ['"new_str": "Bonjour"', "</str-replace>"],
+        ["}}", ""],
+        [f"✓ replaced 1 occurrence in {kind}/hello.py, line 2" for kind in ("json", "xml")],
     ]
-    assert [line.split() for line in out.splitlines() if line.startswith("json/")] == [
-        ["json/README.md", "xml/README.md", "83", "yes"],
-        ["json/hello.py", "xml/hello.py", "87", "yes"],
+    assert out.endswith("\n2 formats, 3 methods of one object, identical files ✓\n")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100])
+def test_demo_fits_the_terminal(columns: int, say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    out = say("demo")[1]
+    assert max(map(len, out.splitlines())) <= columns
+    assert ("│" in out) == (columns > 60)
+    assert "\\n" not in out
+
+
+def test_demo_says_what_differs(tmp_path: Path) -> None:
+    """The last line is the result of a comparison: with another file it is another line, and status 1."""
+    from agentkit.cli.demo import Step, differences
+    from agentkit.messages import ToolCall
+    from agentkit.tool.registry import ToolRegistry
+    from agentkit_tools.files import Files
+
+    for kind, text in (("json", "a"), ("xml", "b")):
+        (tmp_path / kind).mkdir()
+        (tmp_path / kind / "f.txt").write_text(text)
+    registry = ToolRegistry()
+    registry.register_tool(Files(tmp_path), ["read_file", "move"])
+    step = Step(ToolCall("c", "read_file", {}), "no such file", completed=False)
+    assert list(differences(registry, [step], [], tmp_path)) == [
+        "read_file failed: no such file",
+        "the two models called different methods",
+        "move was never called",
+        "the files differ: ['f.txt'], ['f.txt']",
     ]
 
 
@@ -147,6 +182,24 @@ def test_tools_as_json(say: Say) -> None:
     assert schemas[0]["input_schema"]["required"] == ["file_path", "file_contents"]
 
 
+@pytest.mark.parametrize("columns", [60, 80, 100])
+def test_tables_fit_the_terminal(columns: int) -> None:
+    """No line is wider than the terminal, and at 60 columns the names of the formats are still whole."""
+    for words in (["formats"], ["tools", FILES]):
+        with Terminal([*PROGRAM, *words], columns=columns) as terminal:
+            lines = terminal.rest().splitlines()
+            assert terminal.status() == 0
+        assert max(map(cells, lines)) <= columns
+        assert len(lines) > 10
+    assert len(table(("a", "b"), [("x" * 9, "some words " * 9)], 40)) == 2 + 4
+
+
+def test_columns_are_left_out_in_order_where_folding_is_not_enough() -> None:
+    row = tuple(name * 25 for name in "abc")
+    shown = [table(("a", "b", "c"), [row], width, drop=("b", "c"))[0].split() for width in (100, 70, 50, 30)]
+    assert shown == [["a", "b", "c"], ["a", "b", "c"], ["a", "c"], ["a"]]
+
+
 # What goes wrong says how to fix it
 
 
@@ -192,10 +245,23 @@ def test_a_number_that_is_not_a_port_is_a_usage_error(
     assert f"argument --port: expected a port from 0 to 65535, found '{number}'" in capsys.readouterr().err
 
 
-def test_no_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main([])
-    assert "usage: agentkit" in capsys.readouterr().err
+def test_without_a_command_there_is_help_with_examples(say: Say) -> None:
+    status, out, err = say()
+    assert (status, err) == (0, "")
+    assert out.startswith("usage: agentkit ")
+    assert "\nexamples:\n  agentkit demo\n" in out
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["demo", "chat", "run", "fit", "threads", "threads show", "mcp", "parse", "formats", "tools", "python-server"],
+)
+def test_every_help_ends_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main([*command.split(), "--help"])
+    shown = capsys.readouterr().out
+    assert "None" not in shown
+    assert f"\nexamples:\n  agentkit {command}" in shown or f"| agentkit {command}" in shown
 
 
 def test_a_reader_that_leaves_early_is_no_error() -> None:

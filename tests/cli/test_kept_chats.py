@@ -115,7 +115,7 @@ def test_show_draws_turns_calls_and_results(say: Say) -> None:
 
 def test_show_tells_of_approvals(say: Say) -> None:
     kept("t", [SEND], "Send it.", requires_approval=True)
-    assert "    ? its id is c1\n" in say("threads", "show", "t")[1]
+    assert "    ? call ID c1\n" in say("threads", "show", "t")[1]
     assert say("threads", "approve", "t", "c1", "--arguments", '{"to": "eve"}')[0] == 0
     out = say("threads", "show", "t")[1]
     assert "approved, not run yet\n" in out

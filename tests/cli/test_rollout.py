@@ -18,7 +18,8 @@ from rollout_records import record
 from terminal import Terminal
 from warm_program import PROGRAM, Started, begin
 
-from agentkit.rollout import RecordFile, read_records
+from agentkit.cli.rollouts import _without_settings
+from agentkit.rollout import RecordFile, read_records, read_runs
 
 TOOLS = '''
 import asyncio, os
@@ -89,14 +90,18 @@ def ids() -> list[str]:
     return [one.id for one in read_records("run.jsonl")]
 
 
+REPORT = "report: agentkit rollout report run.jsonl\n"
 ALL = {f"s{n}#0" for n in range(12)}
 
 
 def test_a_data_set_becomes_a_file_of_records_and_a_summary(here: Path, say: Say) -> None:
     status, out, err = say(*options())
-    assert (status, err) == (0, "")
+    assert (status, err) == (0, REPORT)
     assert out.splitlines()[:2] == ["12 trajectories: answered 12", "reward: mean 40, min 40, p50 40, max 40"]
-    assert out.splitlines()[4].split()[:5] == ["add", "96", "100.0", "%", "8.00"]
+    assert [line.split() for line in out.splitlines()[3:8]] == [
+        *(["tool", "add"], ["-----------", "-------"]),
+        *(["calls", "96"], ["call", "rate", "100.0", "%"], ["per", "sample", "8.00"]),
+    ]
     assert {(one.id, one.calls[7].result) for one in read_records("run.jsonl")} == {(id, "36") for id in ALL}
 
 
@@ -109,7 +114,7 @@ def test_the_same_command_runs_nothing_twice(here: Path, say: Say) -> None:
     say(*options("eight.json", "--limit", "5"))
     first = Path("run.jsonl").read_bytes()
     status, out, err = say(*options())
-    assert (status, err) == (0, "run.jsonl: 5 trajectories are there, and are not run again\n")
+    assert (status, err) == (0, f"run.jsonl: 5 trajectories are there, and are not run again\n{REPORT}")
     assert out.startswith("12 trajectories: answered 12\n")
     assert Path("run.jsonl").read_bytes().startswith(first)
     assert sorted(ids()) == sorted(ALL)
@@ -121,7 +126,7 @@ def test_errors_are_records_and_can_be_run_again(here: Path, say: Say) -> None:
     assert err.startswith("12 of 12 trajectories ended by an error; --again runs them once more\nthe last error: ")
     assert out.startswith("12 trajectories: policy_error 12\n")
     status, out, err = say(*options("eight.json", "--again"))
-    assert (status, err) == (0, "12 trajectories that ended by an error are run again\n")
+    assert (status, err) == (0, f"12 trajectories that ended by an error are run again\n{REPORT}")
     assert sorted(ids()) == sorted(ALL)
 
 
@@ -143,7 +148,7 @@ def test_it_gives_up_when_the_model_only_fails(here: Path, say: Say) -> None:
         (["--sampling", '{"temperature": 0, "temperature": 1}'], "--sampling: 'temperature' is given twice"),
         (["--sampling", "[1]"], "--sampling: expected a JSON object"),
         (["--format", "hermess"], "hermes"),
-        (["--max-tokens", "0"], "max_tokens"),
+        (["--max-tokens", "0"], "--max-tokens"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_runs(here: Path, say: Say, wrong: list[str], why: str) -> None:
@@ -191,6 +196,31 @@ def test_what_is_missing_is_named(here: Path, capsys: pytest.CaptureFixture[str]
         main(["rollout", "--data", "d.jsonl"])
     assert end.value.code == 2
     assert "are required: --tools, --out, either --model or --script" in capsys.readouterr().err
+
+
+def test_tracebacks_of_tools_go_to_a_file_and_one_line_to_the_screen(here: Path, say: Say) -> None:
+    bad = '<tool_call>{"name": "split", "arguments": {"text": "abc"}}</tool_call>'
+    Path("split.json").write_text(json.dumps([bad, "no"]))
+    Path("splitter.py").write_text("def split(text: str) -> str:\n    return text.split(text[9])[0]\n")
+    _, out, err = say(*options("split.json"), "--tools", "splitter:split")
+    (line,) = (line for line in err.splitlines() if "IndexError" in line)
+    assert line.endswith("the error was sent to the model (traceback in run.log)")
+    assert "Traceback" not in err
+    assert Path("run.log").read_text().count("Traceback (most recent call last)") == 1
+    assert ["failed", "12", "(100", "%)"] in [line.split() for line in out.splitlines()]
+
+
+def test_the_run_is_described_without_what_may_be_a_key(here: Path, say: Say) -> None:
+    words = ["--limit", "2", "--sampling", '{"temperature": 0.5}', "--serper_search_num_results", "7"]
+    say(*options("eight.json", *words[:-2]))
+    (run,) = read_runs("run.jsonl")
+    assert run["model"] == "script eight.json"
+    assert run["data"] == "d.jsonl (the first 2)"
+    assert run["sampling"] == '{"temperature": 0.5}'
+    given = ["rollout", *words, "--base-url", "http://me:secret@host/v1", "--tool_configs={}"]
+    assert [*_without_settings(given)] == [
+        *("rollout", *words[:-1], "…"), "--base-url", "http://host/v1", "--tool_configs=…",
+    ]  # fmt: skip
 
 
 # killed
@@ -253,7 +283,7 @@ def test_ctrl_c_ends_cleanly_with_all_tools_released(
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert log.read_text().splitlines().count("released") >= 12
-    assert b"rollout: 0 of 12 trajectories (0:01 min)" in err
+    assert b"rollout: 0/12 \xc2\xb7 0 %\n" in err
     assert err.decode().splitlines()[-1] == "interrupted: 0 of 12 trajectories; the same command continues"
     assert out.startswith(b"0 trajectories")
     assert ids() == []

@@ -53,7 +53,7 @@ def only() -> TrajectoryRecord:
 def test_with_a_tokenizer_records_have_token_ids_and_a_mask(here: Path, say: Say) -> None:
     Path("two.json").write_text(json.dumps([CALL, "5"]))
     assert say(*options("--script", "two.json", "--tokenizer", "small", "--max-response-tokens", "500"))[0] == 0
-    line = json.loads(Path("run.jsonl").read_text())["tokens"]
+    line = json.loads(Path("run.jsonl").read_text().splitlines()[-1])["tokens"]
     tokens = only().tokens
     assert tokens is not None
     assert len(line["response_ids"]) == len(tokens.response_ids) == len(tokens.response_mask)

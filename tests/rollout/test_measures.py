@@ -110,18 +110,34 @@ def test_the_summary() -> None:
         "reward: mean 0.3333, min 0, p50 0, max 1",
         "NOT RELEASED: 1 tool instance",
     ]
-    assert [" ".join(line.split()) for line in lines[5:]] == [
-        "search 4 50.0 % 1.00 1 1 1.0 ms 1.0 ms 200 ms 400 ms 1.5 0.5 - timeout 1",
-        "add 1 25.0 % 0.25 0 0 1.0 ms 1.0 ms 10 ms 10 ms 0.5 0.5 1",
-        "(unknown tool) 1 25.0 % 0.25 1 0 - - - - - - - unknown_tool 1",
+    assert [" ".join(line.split()) for line in lines[4:]] == [
+        "tool search add (unknown tool)",
+        "calls 4 1 1",
+        "call rate 50.0 % 25.0 % 25.0 %",
+        "per sample 1.00 0.25 0.25",
+        "failed 1 (25 %) 0 1 (100 %)",
+        "timeouts 1 0 0",
+        "queue p50 1.0 ms 1.0 ms -",
+        "queue p99 1.0 ms 1.0 ms -",
+        "run p50 200 ms 10 ms -",
+        "run p99 400 ms 10 ms -",
+        "reward sum 1.5 0.5 -",
+        "reward mean 0.5 0.5 -",
+        "final mean - 1 -",
+        "failed: timeout 1 0 0",
+        "failed: unknown_tool 0 0 1",
     ]
+
+
+def test_a_figure_that_no_tool_has_is_left_out() -> None:
+    assert "final mean" not in str(measured(record(final_rewards={})))
 
 
 @pytest.mark.parametrize("text", NASTY, ids=range(len(NASTY)))
 def test_hostile_names_are_measured(text: str) -> None:
     measures = measured(hostile(text))
     assert measures.tools[text].failed_calls == 1
-    assert len(str(measures).splitlines()) == 6
+    assert len(str(measures).splitlines()) == 4 + len(measures.figures())
 
 
 # memory

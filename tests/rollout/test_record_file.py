@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from rollout_records import NASTY, hostile, record, records
 
 from agentkit.errors import StoreError
-from agentkit.rollout import CallRecord, RecordFile, TokenRecord, TrajectoryRecord, read_records
+from agentkit.rollout import CallRecord, RecordFile, TokenRecord, TrajectoryRecord, read_records, read_runs
 from agentkit.rollout.records.record_json import record_from_json, record_line, record_to_json
 
 ALL = [record(f"s{n}#0", error="é " * n) for n in range(4)]
@@ -260,3 +260,43 @@ def test_a_large_file_is_read_in_flat_memory(path: Path) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3_000_000
+
+
+# what the run was
+
+
+def test_a_run_is_described_once_and_its_line_is_no_record(path: Path) -> None:
+    for model in ("a", "a", "b"):
+        with RecordFile(path) as file:
+            file.describe({"model": model})
+            file.append(record(f"s{len(file)}#0"))
+    assert [one["model"] for one in read_runs(path)] == ["a", "b"]
+    assert all(one["date"].endswith(" UTC") for one in read_runs(path))
+    assert [one.id for one in read_records(path)] == ["s0#0", "s1#0", "s2#0"]
+
+
+def test_a_file_without_descriptions_is_read(path: Path) -> None:
+    assert written(path, *ALL) == ALL
+    assert read_runs(path) == []
+
+
+def test_descriptions_stay_when_records_are_dropped(path: Path) -> None:
+    with RecordFile(path) as file:
+        file.describe({"model": "a"})
+        file.append(ALL[0])
+        file.append(ALL[1])
+    with RecordFile(path, drop=lambda one: one.id == ALL[0].id) as file:
+        assert (len(file), file.dropped) == (1, 1)
+    assert (len(read_runs(path)), list(read_records(path))) == (1, [ALL[1]])
+
+
+def test_a_torn_description_is_cut_off(path: Path) -> None:
+    with RecordFile(path) as file:
+        file.describe({"model": "a"})
+    whole = path.read_bytes()
+    for end in range(1, len(whole)):
+        path.write_bytes(whole[:end])
+        assert list(read_records(path)) == []
+        with RecordFile(path) as file:
+            assert (len(file), file.cut) == (0, end)
+        assert path.read_bytes() == b""

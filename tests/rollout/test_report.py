@@ -14,9 +14,9 @@ import pytest
 from rollout_records import NASTY, PNG, add, hostile, record
 
 from agentkit.messages import ImagePart, UserMessage
-from agentkit.rollout.report import Findings, findings, write_page, write_png
-from agentkit.rollout.report.findings import Curve
+from agentkit.rollout.report import Findings, charts, findings, write_page, write_png
 from agentkit.rollout.report.page import page
+from agentkit.rollout.report.series import Curve, Shares, SomeOf
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 TWELVE = [
@@ -61,12 +61,18 @@ def read(html: str) -> Read:
 # what it shows
 
 
-def test_six_charts_a_table_and_the_trajectories() -> None:
+def test_charts_a_table_and_the_trajectories() -> None:
     html = read(twelve())
-    assert html.tags.count("svg") == 6
+    assert html.tags.count("svg") == 7  # one trajectory per sample: nothing to compare, and no pass@k
     for shown in (
         *("run.jsonl", "12", "mean reward", "1.375", "failed calls", "1 (4.2 %)"),
-        *("Reward per trajectory", "Calls per tool", "Time per call", "Why trajectories ended"),
+        *(
+            "Reward per trajectory",
+            "Calls per tool",
+            "Time per call",
+            "Why trajectories ended",
+            "Failed calls over time",
+        ),
         *("search", "timeout 1", "s11#0", "What is it?", "It is 0."),
     ):
         assert shown in html.text
@@ -104,10 +110,19 @@ def test_long_texts_many_messages_and_large_images_are_cut() -> None:
 
 
 def test_few_trajectories_of_many_are_kept() -> None:
-    found = findings(record(f"s{n}#0", reward=n % 100 / 100) for n in range(3_000))
-    assert sum(len(pick.trajectories) for pick in found.picks) <= 20
-    assert found.picks[1].title == "Highest reward"
-    assert [one.id for one in found.picks[1].trajectories] == ["s99#0", "s199#0", "s299#0"]
+    picked = findings(record(f"s{n}#0", reward=n % 100 / 100) for n in range(3_000)).picked()
+    ids = [one.id for _, trajectories in picked for one, _ in trajectories]
+    assert len(ids) == len(set(ids)) <= 20
+    assert [one.id for one, _ in dict(picked)["Highest reward"]] == ["s99#0", "s199#0", "s299#0"]
+
+
+def test_a_trajectory_is_shown_once_and_says_where_else_it_belongs() -> None:
+    slow = record("s1#0", reward=9.0, seconds=99.0, calls=(add(0, error="timeout"),))
+    picked = findings([record("s0#0", calls=()), slow]).picked()
+    assert [(title, [(one.id, also) for one, also in shown]) for title, shown in picked] == [
+        ("Highest reward", [("s1#0", "lowest reward, most failed calls, slowest, first"),
+                            ("s0#0", "lowest reward, slowest, first")]),
+    ]  # fmt: skip
 
 
 def test_a_curve_of_any_length_has_few_points() -> None:
@@ -115,6 +130,68 @@ def test_a_curve_of_any_length_has_few_points() -> None:
     for n in range(9):
         curve.add(n)
     assert list(curve.means()) == [(1.5, 1.5), (5.5, 5.5), (8.0, 8.0)]
+
+
+def test_rewards_per_sample_and_pass_at_k() -> None:
+    """Of four trajectories one, then none, then all are a success: pass@k is 1 - C(n-c, k) / C(n, k)."""
+    groups = findings(
+        record(f"s{sample}#{n}", reward=float(n < successes))
+        for sample, successes in enumerate((1, 0, 4))
+        for n in range(4)
+    ).groups
+    none, one, every = groups.several()
+    assert (none.mean, one.mean, every.mean) == (0, 0.25, 1)
+    assert (none.deviation, one.deviation, every.deviation) == (0, 0.5, 0)
+    assert [(found.k, pytest.approx(found.rate)) for found in groups.pass_rates()] == [
+        (1, (0.25 + 0 + 1) / 3),
+        (2, (0.5 + 0 + 1) / 3),
+        (4, (1 + 0 + 1) / 3),
+    ]
+
+
+def test_a_success_is_a_reward_that_the_reader_chooses() -> None:
+    found = findings([record("s#0", reward=0.4), record("s#1", reward=0.6)], success=0.5)
+    assert [one.rate for one in found.groups.pass_rates()] == [0.5, 1.0]
+    assert "success: reward ≥ 0.5" in read(page(found)).text
+
+
+def test_failed_calls_over_time() -> None:
+    """Two blocks of two trajectories: none of two calls failed, then one of four."""
+    shares = Shares(blocks=2)
+    for calls, errors in ((1, {}), (1, {}), (2, {"timeout": 1}), (2, {})):
+        shares.add(calls, errors)
+    assert list(shares.shares("timeout")) == [(0.5, 0.0), (2.5, 0.25)]
+
+
+def test_some_of_many_points_have_equal_distances() -> None:
+    some: SomeOf[int] = SomeOf(4)
+    for n in range(20):
+        some.add(n)
+    assert some.kept == [0, 8, 16]
+
+
+def test_what_a_limit_cut_is_counted() -> None:
+    found = findings([record("s0#0"), record("s1#0", end="deadline"), record("s2#0", end="response_length")])
+    assert found.truncated == 2
+    assert "2 (66.7 %)" in read(page(found)).text
+
+
+def test_what_the_run_was_stands_at_the_top() -> None:
+    runs = [{"model": "openai:old", "date": "2026-01-01"}, {"model": "openai:<new>", "format": "xml"}]
+    text = read(page(findings(TWELVE), runs=runs)).text
+    assert text.index("openai:<new>") < text.index("An earlier run, 2026-01-01") < text.index("mean reward")
+
+
+def test_a_bar_over_a_whole_number_is_no_block() -> None:
+    """All trajectories have two responses: the axis has room for at least three bars."""
+    from matplotlib.figure import Figure
+
+    for draw in (charts._turns, charts._rewards):
+        axes = Figure().subplots()
+        draw(axes, findings([record("s0#0", reward=1.0), record("s1#0", reward=1.0)]))
+        low, high = axes.get_xlim()
+        assert high - low >= 3
+        assert axes.patches[0].get_width() == pytest.approx(0.8)
 
 
 # hostile

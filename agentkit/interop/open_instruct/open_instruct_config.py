@@ -291,6 +291,8 @@ def _dest(tool: str, field: str) -> str:
 def _default(field: Field[Any]) -> str:
     if _required(field):
         return "required"
+    if field.default is None:
+        return ""
     default = field.default if field.default is not MISSING else "…"
     return f"default: {default}".replace("%", "%%")
 

@@ -277,6 +277,10 @@ class Measures:
 
     def __str__(self) -> str:
         """The figures as lines for a person."""
+        return "\n".join([*self.summary(), *(["", *_aligned(self.figures())] if self.tools else [])])
+
+    def summary(self) -> list[str]:
+        """The figures of all trajectories as lines for a person; what needs attention is in capitals."""
         ends = ", ".join(f"{end} {count}" for end, count in self.ends.most_common())
         lines = [f"{_counted(self.trajectories, 'trajectory', 'trajectories')}{': ' if ends else ''}{ends}"]
         if self.rewards.count:
@@ -294,16 +298,27 @@ class Measures:
             lines.append(f"NOT SCORED: {_counted(self.failed_rewards, 'reward', 'rewards')}")
         if self.failed_releases:
             lines.append(f"NOT RELEASED: {_counted(self.failed_releases, 'tool instance', 'tool instances')}")
-        return "\n".join([*lines, *(["", *_aligned([TABLE_HEAD, *self.rows()])] if self.tools else [])])
+        return lines
+
+    def figures(self) -> list[tuple[str, ...]]:
+        """The figures of each tool, one column for each, under their names; one row for each figure that any has."""
+        whole: list[tuple[str, ...]] = [*zip(TABLE_HEAD[:-1], *(row[:-1] for row in self.rows()), strict=True)]
+        by_figure = [row for row in whole if set(row[1:]) != {"-"}]
+        codes: Counter[str] = Counter()
+        for tool in self.tools.values():
+            codes.update(tool.failures)
+        for code, _ in codes.most_common():
+            by_figure.append((f"failed: {code}", *(f"{tool.failures[code]:,}" for tool in self.tools.values())))
+        return by_figure
 
     def rows(self) -> list[tuple[str, ...]]:
-        """One row for each tool, under `TABLE_HEAD`."""
+        """The figures of each tool: one row for each, under `TABLE_HEAD`."""
         return [_row(name, tool, self.trajectories) for name, tool in self.tools.items()]
 
 
 TABLE_HEAD: Final = (
     "tool", "calls", "call rate", "per sample", "failed", "timeouts",
-    "queue p50", "p99", "run p50", "p99", "reward sum", "mean", "final mean", "failures by kind",
+    "queue p50", "queue p99", "run p50", "run p99", "reward sum", "reward mean", "final mean", "failures by kind",
 )  # fmt: skip
 
 
@@ -367,7 +382,7 @@ def _row(name: str, tool: ToolMeasures, trajectories: int) -> tuple[str, ...]:
         f"{tool.calls:,}",
         f"{100 * tool.trajectories / max(trajectories, 1):.1f} %",
         f"{tool.calls / max(trajectories, 1):.2f}",
-        f"{tool.failed_calls:,}",
+        f"{tool.failed_calls:,}" + (f" ({100 * tool.failed_calls / tool.calls:.0f} %)" if tool.failed_calls else ""),
         f"{tool.timeouts:,}",
         *(
             duration(times.quantile(q)) if times.count else "-"
@@ -401,11 +416,9 @@ def _counted(number: int, one: str, several: str) -> str:
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    """Rows as text: the first and the last column to the left, the numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [_cells(row, widths) for row in rows]
-
-
-def _cells(row: tuple[str, ...], widths: list[int]) -> str:
-    first, *numbers, last = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-    return "  ".join([first.strip().ljust(widths[0]), *numbers, last.strip()]).rstrip()
+    """Rows as text: the first column to the left, the others to the right."""
+    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return [
+        "  ".join([row[0].ljust(first), *(cell.rjust(width) for cell, width in zip(row[1:], others, strict=True))])
+        for row in rows
+    ]

@@ -8,7 +8,8 @@
 | the machine fails | at most the last `sync_every` seconds are lost: it is synced that often, and when closed |
 | the disk is full | the line is removed again, and `append` raises |
 
-A line is JSON in UTF-8 that any program can read; see `agentkit.rollout.records.record_json`.
+A line is JSON in UTF-8 that any program can read; see `agentkit.rollout.records.record_json`. A line that begins with
+`{"v":1,"run":` is no record: it describes the run that wrote the lines after it.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, BinaryIO, Final, Self
 
 from agentkit.errors import StoreError
 from agentkit.rollout.records.record import TrajectoryRecord
@@ -29,7 +31,11 @@ from agentkit.rollout.records.record_json import VERSION, record_from_json, reco
 
 _LOG: Final = logging.getLogger("agentkit.rollout")
 _HEAD: Final = re.compile(rb'\{"v":\d+,"id":("(?:[^"\\]|\\.)*")')
-"""How each line begins: its id is found without reading the rest, which may be megabytes."""
+"""How a record begins: its id is found without reading the rest, which may be megabytes."""
+
+_RUN: Final = re.compile(rb'\{"v":\d+,"run":\{')
+"""How the description of a run begins."""
+_DATE: Final = "date"
 
 
 class RecordFile:
@@ -65,6 +71,7 @@ class RecordFile:
         self._every = sync_every
         self.dropped: int = 0
         """How many records `drop` removed when it was opened."""
+        self._run: Mapping[str, Any] = {}
         self._fd = _opened(self.path)
         try:
             self._end, self._ids = self._recovered()
@@ -83,26 +90,43 @@ class RecordFile:
         """How many records it has."""
         return len(self._ids)
 
+    def describe(self, run: Mapping[str, str]) -> None:
+        """Write what the records that follow are from, for the report; nothing if the last run was described so.
+
+        Args:
+            run: its settings by name, such as `{"model": "openai:gpt-5", "format": "hermes"}`; the date is added.
+
+        Raises:
+            StoreError: the file is closed, or the system cannot write.
+        """
+        if {name: text for name, text in self._run.items() if name != _DATE} == dict(run):
+            return
+        date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+        self._run = {**run, _DATE: date}
+        self._write(json.dumps({"v": VERSION, "run": self._run}, separators=(",", ":")).encode() + b"\n")
+
     def append(self, record: TrajectoryRecord) -> None:
         """Write one record.
 
         Raises:
             StoreError: the file has a record with this id, it is closed, or the system cannot write.
         """
-        if self._fd < 0:
-            raise StoreError(f"{self.path} is closed")
         if record.id in self._ids:
             raise StoreError(f"{self.path} already has the trajectory {record.id!r}: ids are unique in a rollout")
-        line = record_line(record)
+        self._write(record_line(record))
+        self._ids.add(record.id)
+        if time.monotonic() - self._synced >= self._every:
+            self.sync()
+
+    def _write(self, line: bytes) -> None:
+        if self._fd < 0:
+            raise StoreError(f"{self.path} is closed")
         try:
             _written(self._fd, line)
         except OSError as e:  # a torn line in the middle would also cost its successors
             os.ftruncate(self._fd, self._end)
             raise StoreError(f"cannot write to {self.path}: {e}") from e
         self._end += len(line)
-        self._ids.add(record.id)
-        if time.monotonic() - self._synced >= self._every:
-            self.sync()
 
     def sync(self) -> None:
         """Wait until all records are on the disk."""
@@ -133,7 +157,10 @@ class RecordFile:
             for number, line in enumerate(file, 1):
                 if not line.endswith(b"\n"):
                     return self._last_line(end, line, number, ids), ids
-                ids.add(_id_of(line, self.path, number))
+                if _RUN.match(line):
+                    self._run = _run_of(line, self.path, number)
+                else:
+                    ids.add(_id_of(line, self.path, number))
                 end += len(line)
         return end, ids
 
@@ -182,7 +209,7 @@ def _copied(path: Path, to: int, drop: Callable[[TrajectoryRecord], bool]) -> se
     removed: set[str] = set()
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            if drop(record := _read(line, path, number)):
+            if not _RUN.match(line) and drop(record := _read(line, path, number)):
                 removed.add(record.id)
             else:
                 _written(to, line)
@@ -191,8 +218,8 @@ def _copied(path: Path, to: int, drop: Callable[[TrajectoryRecord], bool]) -> se
 
 def _is_torn(line: bytes) -> bool:
     """Return True if agentkit could have started this line; any other file is left unchanged."""
-    head = f'{{"v":{VERSION},"id":"'.encode()
-    return line.startswith(head[: len(line)]) or not line.strip(b"\0")
+    heads = (f'{{"v":{VERSION},"id":"'.encode(), f'{{"v":{VERSION},"run":{{'.encode())
+    return any(line.startswith(head[: len(line)]) for head in heads) or not line.strip(b"\0")
 
 
 def _opened(path: Path) -> int:
@@ -236,6 +263,14 @@ def _id_of(line: bytes, path: Path, number: int) -> str:
     return id
 
 
+def _run_of(line: bytes, path: Path, number: int) -> Mapping[str, str]:
+    try:
+        run = json.loads(line)["run"]
+    except (ValueError, RecursionError) as e:
+        raise StoreError(f"{path}, line {number}: not the description of a run: {e}") from e
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in run.items()}
+
+
 def _json(line: bytes) -> Any:
     try:
         return json.loads(line)
@@ -259,12 +294,10 @@ def read_records(path: str | os.PathLike[str]) -> Iterator[TrajectoryRecord]:
         StoreError: the file cannot be read, or a line of it; the message names the line.
     """
     path = Path(path)
-    try:
-        file = path.open("rb")
-    except OSError as e:
-        raise StoreError(f"cannot read {path}: {e.strerror}") from e
-    with file:
+    with _opened_to_read(path) as file:
         for number, line in enumerate(file, 1):
+            if _RUN.match(line):
+                continue
             if line.endswith(b"\n"):
                 yield _read(line, path, number)
                 continue
@@ -274,3 +307,22 @@ def read_records(path: str | os.PathLike[str]) -> Iterator[TrajectoryRecord]:
                 _LOG.warning("%s: line %d is torn, and was skipped", path, number)
                 return
             yield last
+
+
+def read_runs(path: str | os.PathLike[str]) -> list[Mapping[str, str]]:
+    """The descriptions in a file of records of the runs that wrote it, the oldest first; without any, an empty list.
+
+    Raises:
+        StoreError: the file cannot be read.
+    """
+    path = Path(path)
+    with _opened_to_read(path) as file:
+        lines = [(number, line) for number, line in enumerate(file, 1) if line.endswith(b"\n") and _RUN.match(line)]
+    return [_run_of(line, path, number) for number, line in lines]
+
+
+def _opened_to_read(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as e:
+        raise StoreError(f"cannot read {path}: {e.strerror}") from e

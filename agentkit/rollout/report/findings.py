@@ -4,18 +4,41 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from agentkit.messages import ImagePart, MarkupPart, Message, SystemMessage, TextPart, ThinkingPart, ToolCall
+from agentkit.messages import (
+    AssistantMessage,
+    ImagePart,
+    MarkupPart,
+    Message,
+    SystemMessage,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+)
 from agentkit.rollout.records.measures import Measures
 from agentkit.rollout.records.record import CallRecord, TrajectoryRecord
+from agentkit.rollout.records.trajectory import TrajectoryEnd
+from agentkit.rollout.report.sample_groups import SampleGroups
+from agentkit.rollout.report.series import Curve, Shares, SomeOf
 from agentkit.tool.output import json_text
 
 TEXT: Final = 4_000  # characters shown of a text; the file has all of it
 MESSAGES: Final = 60  # messages and calls shown of a trajectory
 IMAGE: Final = 100_000  # bytes of an image that is shown
+TRUNCATED: Final[frozenset[TrajectoryEnd]] = frozenset(
+    ("max_assistant_turns", "max_user_turns", "response_length", "deadline")
+)
+"""The ends of trajectories that a limit cut off."""
+
+
+class Length(NamedTuple):
+    """A point of the chart of lengths: what the policy wrote, the reward, and whether a limit ended it."""
+
+    written: int
+    reward: float
+    truncated: bool
 
 
 class Piece(NamedTuple):
@@ -46,8 +69,7 @@ class ShownCall(NamedTuple):
     ran: float
 
 
-@dataclass(frozen=True, slots=True)
-class ShownTrajectory:
+class ShownTrajectory(NamedTuple):
     """A trajectory as it is shown: its long texts are cut."""
 
     id: str
@@ -60,35 +82,6 @@ class ShownTrajectory:
     all_calls: int
     final_rewards: tuple[tuple[str, float], ...]
     failed: tuple[str, ...]
-
-
-class Curve:
-    """A sequence of any length as at most `points` means of equally many neighbours."""
-
-    def __init__(self, points: int = 64) -> None:
-        self.step = 1
-        """How many numbers each mean has; the last one may have fewer."""
-        self._points = points
-        self._sums: list[tuple[float, int]] = []
-
-    def add(self, value: float) -> None:
-        """Add the next number."""
-        if self._sums and self._sums[-1][1] < self.step:
-            total, count = self._sums[-1]
-            self._sums[-1] = total + value, count + 1
-            return
-        if len(self._sums) == self._points:
-            pairs = zip(self._sums[::2], self._sums[1::2], strict=True)
-            self._sums = [(a + c, b + d) for (a, b), (c, d) in pairs]
-            self.step *= 2
-        self._sums.append((value, 1))
-
-    def means(self) -> Iterator[tuple[float, float]]:
-        """Each mean with the position of the middle of its numbers, from 0."""
-        start = 0
-        for total, count in self._sums:
-            yield start + (count - 1) / 2, total / count
-            start += count
 
 
 class HighestTrajectories:
@@ -118,42 +111,89 @@ class HighestTrajectories:
 
 def _picks() -> tuple[HighestTrajectories, ...]:
     return (
-        HighestTrajectories("First", 3, lambda record: 0.0),
+        HighestTrajectories("Ended by an error", 5, lambda record: 0.0 if record.failed else None),
         HighestTrajectories("Highest reward", 3, lambda record: None if record.failed else record.reward),
         HighestTrajectories("Lowest reward", 3, lambda record: None if record.failed else -record.reward),
-        HighestTrajectories("Ended by an error", 5, lambda record: 0.0 if record.failed else None),
-        HighestTrajectories("Most failed calls", 3, lambda record: _failed(record) or None),
+        HighestTrajectories("Most failed calls", 3, lambda record: failed_calls(record).total() or None),
         HighestTrajectories("Slowest", 3, lambda record: record.seconds or None),
+        HighestTrajectories("First", 3, lambda record: 0.0),
     )
 
 
-def _failed(record: TrajectoryRecord) -> int:
-    return sum(call.error is not None for call in record.calls)
+def failed_calls(record: TrajectoryRecord) -> Counter[str]:
+    """The failed calls of a trajectory by the error's code."""
+    return Counter(call.error for call in record.calls if call.error is not None)
 
 
-@dataclass(slots=True)
+def written_by_policy(record: TrajectoryRecord) -> int:
+    """How much the policy wrote: tokens, or without a tokenizer characters."""
+    if record.tokens is not None:
+        return sum(record.tokens.response_mask)
+    parts = [part for message in record.messages if isinstance(message, AssistantMessage) for part in message.content]
+    return sum(len(_call_text(part) if isinstance(part, ToolCall) else getattr(part, "text", "")) for part in parts)
+
+
 class Findings:
-    """All that a report shows."""
+    """All that a report shows.
 
-    measures: Measures = field(default_factory=Measures)
-    curve: Curve = field(default_factory=Curve)
-    turns: Counter[int] = field(default_factory=Counter)
-    picks: tuple[HighestTrajectories, ...] = field(default_factory=_picks)
+    Args:
+        success: the least reward of a success, for pass@k.
+    """
+
+    def __init__(self, *, success: float = 1.0) -> None:
+        self.measures = Measures()
+        self.curve = Curve()
+        """The rewards in the order in which the trajectories ended."""
+        self.turns: Counter[int] = Counter()
+        """How many trajectories have how many responses."""
+        self.groups = SampleGroups(success)
+        self.failures = Shares()
+        """The calls and their errors, in the order in which the trajectories ended."""
+        self.lengths: SomeOf[Length] = SomeOf()
+        self.tokenized = False
+        """Whether lengths are tokens, not characters."""
+        self._picks = _picks()
 
     def add(self, record: TrajectoryRecord) -> None:
         """Take one record into account."""
         number = self.measures.trajectories
         self.measures.add(record)
+        self.failures.add(len(record.calls), failed_calls(record))
         if not record.failed and abs(record.reward) < float("inf"):  # neither infinite nor NaN
             self.curve.add(record.reward)
+            self.groups.add(record.sample_id, record.reward)
+            self.lengths.add(Length(written_by_policy(record), record.reward, record.end in TRUNCATED))
+            self.tokenized = record.tokens is not None
         self.turns[min(record.assistant_turns, 1_000)] += 1
-        for pick in self.picks:
+        for pick in self._picks:
             pick.offer(record, number)
 
+    @property
+    def truncated(self) -> int:
+        """How many trajectories a limit ended."""
+        return sum(self.measures.ends[end] for end in TRUNCATED)
 
-def findings(records: Iterable[TrajectoryRecord]) -> Findings:
-    """Return the findings of all records."""
-    found = Findings()
+    def picked(self) -> list[tuple[str, list[tuple[ShownTrajectory, str]]]]:
+        """A few trajectories under headings, each once; with it, the other headings under which it would be."""
+        titles: dict[str, list[str]] = {}
+        for pick in self._picks:
+            for one in pick.trajectories:
+                titles.setdefault(one.id, []).append(pick.title)
+        picked = []
+        for pick in self._picks:
+            own = [one for one in pick.trajectories if titles[one.id][0] == pick.title]
+            picked.append((pick.title, [(one, ", ".join(titles[one.id][1:]).lower()) for one in own]))
+        return [(title, own) for title, own in picked if own]
+
+
+def findings(records: Iterable[TrajectoryRecord], *, success: float = 1.0) -> Findings:
+    """Return the findings of all records.
+
+    Args:
+        records: the records.
+        success: the least reward of a success, for pass@k.
+    """
+    found = Findings(success=success)
     for record in records:
         found.add(record)
     return found
@@ -212,8 +252,8 @@ def _piece(part: object) -> Piece:
             return Piece("text", shorten(text))
         case ThinkingPart(text) | MarkupPart(text):
             return Piece("thinking", shorten(text))
-        case ToolCall(name=name, arguments=arguments, raw=raw):
-            return Piece("call", shorten(raw or f"{name} {json_text(arguments)}"))
+        case ToolCall():
+            return Piece("call", shorten(_call_text(part)))
         case ImagePart(data=bytes(data)) if len(data) <= IMAGE:
             return Piece("image", part.data_url)
         case ImagePart(data=bytes(data)):
@@ -222,6 +262,10 @@ def _piece(part: object) -> Piece:
             return Piece("note", f"an image at {shorten(part.url or '', 200)}")
         case _:
             return Piece("note", f"a part of type {type(part).__name__}")
+
+
+def _call_text(call: ToolCall) -> str:
+    return call.raw or f"{call.name} {json_text(call.arguments)}"
 
 
 def shorten(text: str, most: int = TEXT) -> str:

@@ -8,10 +8,11 @@ scripts, frames, forms and any request to the network.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.errors import ConfigError, install_command
 from agentkit.rollout.records.measures import TABLE_HEAD, duration
@@ -24,13 +25,31 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 
-def write_page(found: Findings, path: str | os.PathLike[str], *, title: str = "Rollout") -> None:
+GROUP_NOTE: Final = (
+    "A success is a reward of at least {:g}; pass@k is the unbiased estimate of Chen et al. (2021) over the samples "
+    "with at least k trajectories; std is the standard deviation (n - 1) of one sample's rewards. "
+)
+
+
+def write_page(
+    found: Findings,
+    path: str | os.PathLike[str],
+    *,
+    title: str = "Rollout",
+    runs: Sequence[Mapping[str, str]] = (),
+) -> None:
     """Write the HTML page; a file of this name is replaced.
+
+    Args:
+        found: what it shows.
+        path: the file.
+        title: its heading.
+        runs: what `read_runs` says about the runs that wrote the records.
 
     Raises:
         ConfigError: matplotlib or Jinja is not installed.
     """
-    Path(path).write_text(page(found, title=title), encoding="utf-8")
+    Path(path).write_text(page(found, title=title, runs=runs), encoding="utf-8")
 
 
 def write_png(found: Findings, path: str | os.PathLike[str]) -> None:
@@ -42,8 +61,8 @@ def write_png(found: Findings, path: str | os.PathLike[str]) -> None:
     Path(path).write_bytes(png_charts(found))
 
 
-def page(found: Findings, *, title: str = "Rollout") -> str:
-    """The HTML page.
+def page(found: Findings, *, title: str = "Rollout", runs: Sequence[Mapping[str, str]] = ()) -> str:
+    """The HTML page; see `write_page`.
 
     Raises:
         ConfigError: matplotlib or Jinja is not installed.
@@ -54,13 +73,15 @@ def page(found: Findings, *, title: str = "Rollout") -> str:
     measures = found.measures
     return template.render(
         title=title,
+        runs=[*reversed(runs)],
         measures=measures,
         tiles=_tiles(found),
         charts=[Markup(chart) for chart in svg_charts(found)],
         head=TABLE_HEAD,
         rows=measures.rows(),
-        picks=[pick for pick in found.picks if pick.trajectories],
+        picks=found.picked(),
         errors=ERROR_ENDS,
+        group_note=GROUP_NOTE.format(found.groups.success) if found.groups.several() else "",
     )
 
 
@@ -74,10 +95,22 @@ def _tiles(found: Findings) -> list[tuple[str, str, str]]:
         ("trajectories", f"{m.trajectories:,}", ""),
         ("mean reward", f"{m.rewards.mean:.4g}" if m.rewards.count else "-", ""),
         ("calls", f"{calls:,}", ""),
-        ("failed calls", f"{failed:,} ({100 * failed / calls:.1f} %)" if calls else "0", "warn" if failed else ""),
+        ("failed calls", _share(failed, calls), "warn" if failed else ""),
         ("ended by an error", f"{errors:,}", "bad" if errors else ""),
+        ("cut by a limit", _share(found.truncated, m.trajectories), "warn" if found.truncated else ""),
         ("time per trajectory, p50", duration(m.seconds.quantile(0.5)), ""),
     ]
+    if groups := found.groups.several():
+        none = sum(one.successes == 0 for one in groups)
+        every = sum(one.successes == one.count for one in groups)
+        equal = sum(one.lowest == one.highest for one in groups)
+        spread = sum(one.deviation for one in groups) / len(groups)
+        tiles += [
+            ("samples without a success", _share(none, len(groups)), ""),
+            ("samples with successes only", _share(every, len(groups)), ""),
+            ("samples with equal rewards", _share(equal, len(groups)), "warn" if equal == len(groups) else ""),
+            ("std of a sample's rewards, mean", f"{spread:.3g}", ""),
+        ]
     if m.failed_rewards:
         tiles.append(("rewards that failed", f"{m.failed_rewards:,}", "bad"))
     if m.failed_releases:
@@ -85,6 +118,10 @@ def _tiles(found: Findings) -> list[tuple[str, str, str]]:
     if m.rewards.not_finite:
         tiles.append(("infinite or undefined rewards", f"{m.rewards.not_finite:,}", "bad"))
     return tiles
+
+
+def _share(some: int, whole: int) -> str:
+    return f"{some:,} ({100 * some / whole:.1f} %)" if some else "0"
 
 
 @cache

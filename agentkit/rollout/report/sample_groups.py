@@ -1,0 +1,89 @@
+"""The rewards of the trajectories of each sample: their spread, and pass@k. Draws nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import comb, sqrt
+from typing import Final, NamedTuple
+
+MOST_SAMPLES: Final = 100_000
+"""Samples of which the rewards are counted; those of further ones are not."""
+
+
+@dataclass(slots=True)
+class SampleGroup:
+    """The rewards of one sample's trajectories.
+
+    Args:
+        count: how many there are.
+        mean: their mean.
+        squares: the sum of the squares of their distances from it.
+        lowest: the lowest.
+        highest: the highest.
+        successes: how many are a success.
+    """
+
+    count: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+    lowest: float = float("inf")
+    highest: float = float("-inf")
+    successes: int = 0
+
+    def add(self, reward: float, success: bool) -> None:
+        """Count one reward. Source: Welford (1962), for the sum of squares."""
+        self.count += 1
+        distance = reward - self.mean
+        self.mean += distance / self.count
+        self.squares += distance * (reward - self.mean)
+        self.lowest, self.highest = min(self.lowest, reward), max(self.highest, reward)
+        self.successes += success
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of a sample (n - 1); 0 for one reward."""
+        return sqrt(max(self.squares, 0.0) / (self.count - 1)) if self.count > 1 else 0.0
+
+
+class PassRate(NamedTuple):
+    """The probability that at least one of `k` trajectories of a sample is a success, on average over the samples."""
+
+    k: int
+    rate: float
+    samples: int
+
+
+class SampleGroups:
+    """All samples with their rewards.
+
+    Args:
+        success: the least reward of a success.
+    """
+
+    def __init__(self, success: float = 1.0) -> None:
+        self.success: Final = success
+        self._groups: dict[str, SampleGroup] = {}
+
+    def add(self, sample_id: str, reward: float) -> None:
+        """Count the reward of one trajectory."""
+        if sample_id in self._groups or len(self._groups) < MOST_SAMPLES:
+            self._groups.setdefault(sample_id, SampleGroup()).add(reward, reward >= self.success)
+
+    def several(self) -> list[SampleGroup]:
+        """The groups of at least two trajectories, by their mean."""
+        return sorted((one for one in self._groups.values() if one.count > 1), key=lambda one: one.mean)
+
+    def pass_rates(self) -> Iterator[PassRate]:
+        """Yield pass@k for k = 1, 2, 4, …, each over the samples with at least k trajectories, if half have so many.
+
+        The estimate is unbiased: 1 - C(n - c, k) / C(n, k) of n trajectories with c successes. Source: Chen et al.,
+        "Evaluating Large Language Models Trained on Code" (2021).
+        """
+        k = 1
+        while (groups := [one for one in self._groups.values() if one.count >= k]) and 2 * len(groups) >= len(
+            self._groups
+        ):
+            rates = [1 - comb(one.count - one.successes, k) / comb(one.count, k) for one in groups]
+            yield PassRate(k, sum(rates) / len(rates), len(rates))
+            k *= 2

@@ -1,0 +1,159 @@
+"""Options from elsewhere: the environment and `agentkit.toml`. And the errors of options in the words of a shell."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from command_line import Say, roles, said
+from replay_server import ReplayServer
+
+from agentkit.cli.flag_words import in_flags
+from agentkit.cli.settings import NO_MODEL
+
+NAMES = ("MODEL", "BASE_URL", "API_KEY_ENV", "SERVER", "FORMAT", "TOOLS", "MCP", "STORE")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, and no settings in the environment."""
+    monkeypatch.chdir(tmp_path)
+    for name in NAMES:
+        monkeypatch.delenv(f"AGENTKIT_{name}", raising=False)
+    return tmp_path
+
+
+def toml(text: str) -> None:
+    Path("agentkit.toml").write_text(text)
+
+
+def test_model_and_server_come_from_the_environment(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ReplayServer([said("Hello.")]) as server:
+        monkeypatch.setenv("AGENTKIT_MODEL", "openai:m")
+        monkeypatch.setenv("AGENTKIT_BASE_URL", server.url)
+        assert say("run", "hi")[:2] == (0, "Hello.\n")
+    assert server.requests[0].body["model"] == "m"
+
+
+def test_all_of_it_comes_from_the_file(say: Say) -> None:
+    Path("settings_tools.py").write_text("def add(a: int, b: int) -> int:\n    return a + b\n")
+    with ReplayServer([said("Hello.")]) as server:
+        toml(f'model = "openai:m"\nbase-url = "{server.url}"\nformat = "hermes"\ntools = ["settings_tools:add"]\n')
+        assert say("run", "hi")[:2] == (0, "Hello.\n")
+    (request,) = server.requests
+    assert roles(request) == ["system", "user"]
+    assert '"add"' in str(request.body["messages"][0])
+    assert "tools" not in request.body  # they are in the prompt, as text
+
+
+def test_the_command_line_wins_over_the_environment_and_that_over_the_file(
+    say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ReplayServer([said("1"), said("2"), said("3")]) as server:
+        toml(f'model = "openai:file"\nbase-url = "{server.url}"\nformat = "hermes"\n')
+        say("run", "hi")
+        monkeypatch.setenv("AGENTKIT_MODEL", "openai:environment")
+        say("run", "hi")
+        say("run", "hi", "-m", "openai:flag", "-f", "native")
+    assert [request.body["model"] for request in server.requests] == ["file", "environment", "flag"]
+
+
+def test_an_empty_value_is_none_and_hides_those_behind_it(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    toml('model = "openai:file"\nbase-url = "http://127.0.0.1:9/v1"\n')
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    for words in (["--base-url", ""], []):
+        monkeypatch.setenv("AGENTKIT_BASE_URL", "")
+        assert "OPENAI_API_KEY" in say("run", "hi", *words)[2]  # the provider's own address, which needs a key
+    monkeypatch.setenv("AGENTKIT_MODEL", "")
+    assert say("run", "hi") == (2, "", f"agentkit run: {NO_MODEL}\n")
+
+
+@pytest.mark.parametrize("command", [["chat"], ["run", "hi"], ["fit"]])
+def test_without_a_model_the_ways_to_give_one_are_named(command: list[str], say: Say) -> None:
+    assert say(*command) == (2, "", f"agentkit {command[0]}: {NO_MODEL}\n")
+
+
+def test_a_model_object_has_its_own_server(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("settings_model.py").write_text("from agentkit.testing import ScriptedModel\nmine = ScriptedModel(['Hi.'])\n")
+    monkeypatch.setenv("AGENTKIT_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("AGENTKIT_FORMAT", "xml")
+    assert say("run", "hi", "-m", "settings_model:mine")[:2] == (0, "Hi.\n")
+
+
+def test_the_store_is_only_used_with_a_thread(say: Say) -> None:
+    with ReplayServer([said("1"), said("2")]) as server:
+        toml(f'model = "openai:m"\nbase-url = "{server.url}"\nstore = "other.db"\n')
+        assert say("run", "hi")[0] == 0
+        assert not Path("other.db").exists()
+        assert say("run", "hi", "--thread", "t")[0] == 0
+    assert say("threads", "list")[1].splitlines()[2].startswith("t ")
+    assert Path("other.db").exists()
+    assert not Path("agentkit.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('modle = "openai:m"', "there is no setting 'modle'; did you mean 'model'? There are model, base-url, "),
+        ('base_url = "http://a/v1"', "there is no setting 'base_url'; did you mean 'base-url'?"),
+        ('api-key = "sk-1"', "a key does not belong in this file; name the environment variable that has it"),
+        ("model = 5", "model: expected a text in quotation marks, found 5"),
+        ('tools = "shop:Support"', 'tools: expected a list of texts such as ["shop:Support"]'),
+        ('tools = ["shop"]', "agentkit.toml: tools: 'shop' is not a tool"),
+        ("model = openai:m", "agentkit.toml: Invalid value"),
+    ],
+)
+def test_a_mistake_in_the_file_is_named(text: str, why: str, say: Say) -> None:
+    toml(text + "\n")
+    status, out, err = say("run", "hi")
+    assert (status, out) == (2, "")
+    assert err.startswith("agentkit run: agentkit.toml: ")
+    assert why in err
+    assert "sk-1" not in err
+
+
+def test_a_file_of_somebody_else_is_refused(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    toml('model = "openai:m"')
+    if os.getuid() == 0:
+        os.chown("agentkit.toml", 12_345, -1)
+    else:
+        monkeypatch.setattr("os.getuid", lambda: Path("agentkit.toml").stat().st_uid + 1)
+    assert "belongs to another user" in say("run", "hi")[2]
+
+
+def test_commands_that_need_no_settings_do_not_read_them(say: Say) -> None:
+    toml("wrong")
+    assert say("formats", "xml")[0] == 0
+
+
+# errors in the words of a shell
+
+
+@pytest.mark.parametrize(
+    ("python", "shell"),
+    [
+        ("if you trust it, pass allow=['shop']", "if you trust it, pass --allow shop"),
+        ("name it with model(…, server=…)", "name it with --server"),
+        (
+            "name one, with chat completions: model('openai:…', base_url=…, server=…)",
+            "name one, with chat completions: --model openai:NAME --base-url --server",
+        ),
+        ("also name their format, as in format='hermes'", "also name their format, as in --format hermes"),
+        ("pass it as base_url='http://a:8000/v1'", "pass it as --base-url http://a:8000/v1"),
+        ("base_url ends in /chat; leave `constrained` out", "--base-url ends in /chat; leave --constrained out"),
+        ("model(…, format=…, constrained=True)", "--format --constrained"),
+        ("use Rollout(format=None), or a policy", "use --format native, or a policy"),
+        ("(RolloutLimits(max_context_tokens=…) ends it)", "(--max-context-tokens ends it)"),
+        ("write stream(samples, repeats=…)", "write --repeats"),
+    ],
+)
+def test_keywords_are_told_as_options(python: str, shell: str) -> None:
+    assert in_flags(python) == shell
+
+
+@pytest.mark.parametrize(
+    "message", ["http://a/v1?model=3", "parameter 'max_tokens' of shop:find(format=3)", "the model has no tools"]
+)
+def test_other_texts_stay(message: str) -> None:
+    assert in_flags(message) == message
