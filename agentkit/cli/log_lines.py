@@ -33,7 +33,7 @@ class LogLines(logging.Handler):
 
 
 @contextmanager
-def logged() -> Iterator[None]:
+def log_to_stderr() -> Iterator[None]:
     """Print the warnings and errors that are logged, in addition to what the application has configured."""
     root = logging.getLogger()
     handler = LogLines()
