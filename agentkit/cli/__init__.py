@@ -18,7 +18,7 @@ from agentkit.checks.spelling import did_you_mean, then
 from agentkit.cli import chat, demo, fit, inspect, one_shot, python_server, rollouts, serve_mcp, threads
 from agentkit.cli.flag_words import in_flags
 from agentkit.cli.help_text import HelpFormatter, examples
-from agentkit.cli.log_lines import logged
+from agentkit.cli.log_lines import log_to_stderr
 from agentkit.cli.settings import fill
 from agentkit.cli.terminal import complain, plain
 from agentkit.errors import AgentkitError, ConfigError, FormatError, SchemaError
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if arguments.command is None:
                 arguments.run = _help
             name = f"agentkit {arguments.command}"
-            with logged():
+            with log_to_stderr():
                 fill(arguments, getattr(arguments, "settings", ()))
                 status: int = arguments.run(arguments)
         finally:

@@ -50,7 +50,7 @@ INTRODUCTION: Final = (
 )
 
 
-class Step(NamedTuple):
+class CallResult(NamedTuple):
     """A call as the model wrote it, its result, and whether it succeeded."""
 
     call: ToolCall
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     return int(bool(problems))
 
 
-async def work(way: Way, registry: ToolRegistry) -> list[Step]:
+async def work(way: Way, registry: ToolRegistry) -> list[CallResult]:
     """Run one recorded model; returns its calls in the order in which it wrote them."""
     from agentkit.agent import Agent
     from agentkit.testing import Replay
@@ -100,11 +100,11 @@ async def work(way: Way, registry: ToolRegistry) -> list[Step]:
     recordings = files("agentkit.cli") / "demo_data"
     responses = [(recordings / f"{way.name}-{n}.sse").read_bytes() for n in range(1, RESPONSES + 1)]
     model = Replay(responses, chunks=PIECE).model(f"openai:composed-{way.name}", format=way.format)
-    ended: dict[str, Step] = {}
+    ended: dict[str, CallResult] = {}
     async with Agent(model, registry).stream(PROMPT) as events:
         async for event in events:
             if isinstance(event, ToolCompleted | ToolFailed | ToolSkipped):
-                ended[event.call.id] = Step(event.call, event.result.text, isinstance(event, ToolCompleted))
+                ended[event.call.id] = CallResult(event.call, event.result.text, isinstance(event, ToolCompleted))
         calls = [call for message in events.result.messages for call in getattr(message, "calls", ())]
     return [ended[call.id] for call in calls]
 
@@ -112,7 +112,7 @@ async def work(way: Way, registry: ToolRegistry) -> list[Step]:
 # ---------------------------------------------------------------- what is shown
 
 
-def show(both: Sequence[Step], screen: Screen) -> None:
+def show(both: Sequence[CallResult], screen: Screen) -> None:
     """Show one call in both ways: side by side, or below each other if there is no room."""
     wide = width() >= NARROW
     across = (width() - len(GAP)) // 2 if wide else width() - 2
@@ -141,7 +141,7 @@ def _written(call: ToolCall) -> str:
     return "\n".join([head, ",\n".join(given), "}}"]).replace("\\n", "\n")
 
 
-def _result(step: Step) -> str:
+def _result(step: CallResult) -> str:
     first, *more = plain(step.result).splitlines()
     return f"{'✓' if step.completed else '✗'} {first}{' …' if more else ''}"
 
@@ -149,8 +149,10 @@ def _result(step: Step) -> str:
 # ---------------------------------------------------------------- what is checked
 
 
-def differences(registry: ToolRegistry, ours: list[Step], theirs: list[Step], folder: Path) -> Iterator[str]:
-    """What is not the same in both ways: the calls, the object that they reach, the files."""
+def differences(
+    registry: ToolRegistry, ours: list[CallResult], theirs: list[CallResult], folder: Path
+) -> Iterator[str]:
+    """Yield each difference between the two ways: in the calls, the object that they reach, the files."""
     for step in (*ours, *theirs):
         if not step.completed:
             yield f"{step.call.name} failed: {step.result}"

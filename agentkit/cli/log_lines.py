@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from agentkit.cli.terminal import complain
+from agentkit.cli.terminal import complain, truncate, width
 
 
 class LogLines(logging.Handler):
@@ -28,12 +29,14 @@ class LogLines(logging.Handler):
             now = datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="seconds")
             with self.tracebacks.open("a", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(f"{now} {text}\n\n")
-            text = f"{record.getMessage()} (traceback in {self.tracebacks})"
+            where = f" (traceback in {self.tracebacks})"
+            message = record.getMessage()
+            text = (truncate(message, width() - len(where)) if sys.stderr.isatty() else message) + where
         self.say(text)
 
 
 @contextmanager
-def logged() -> Iterator[None]:
+def log_to_stderr() -> Iterator[None]:
     """Print the warnings and errors that are logged, in addition to what the application has configured."""
     root = logging.getLogger()
     handler = LogLines()

@@ -89,7 +89,7 @@ class ProgressLine:
 
 
 def remaining(seconds: float) -> str:
-    """How long something still takes, in one or two units.
+    """A duration in one or two units, rounded to seconds.
 
     >>> [remaining(s) for s in (0.4, 42, 754, 9000)]
     ['1 s', '42 s', '12 min 34 s', '2 h 30 min']

@@ -12,7 +12,7 @@ from agentkit.cli.flag_words import number_type
 from agentkit.cli.help_text import examples
 from agentkit.cli.progress_line import ProgressLine
 from agentkit.cli.screen import Screen
-from agentkit.cli.terminal import cells, columns, plain, table, visible
+from agentkit.cli.terminal import cells, columns, hanging, plain, table, visible
 from agentkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ def show_figures(measures: Measures) -> None:
     """Print the figures of a rollout: what counts failures in red, tools as columns, as many as fit."""
     screen = Screen(sys.stdout)
     tables = _tables(measures.figures(), columns()) if measures.tools else ()
-    for line in (*measures.summary(), *tables):
+    summary = [piece for line in measures.summary() for piece in hanging(plain(line), columns(), "")]
+    for line in (*summary, *tables):
         bad = line.startswith(_BAD) and any(word not in ("0", "-") for word in line.split()[1:])
         screen.line(screen.style(plain(line), *(["red", "bold"] if bad else [])))
 

@@ -194,7 +194,7 @@ class RolloutCommand:
         self.in_a_row = self.in_a_row + 1 if record.end in ("policy_error", "cancelled") else 0
 
     def notes(self) -> Iterator[str]:
-        """What is shown besides the progress."""
+        """Yield the notes that are shown after the progress."""
         if self.measures.rewards.count:
             yield f"reward {self.measures.rewards.mean:.3g}"
         tools = self.measures.tools.values()
@@ -251,7 +251,7 @@ def _rollout(arguments: argparse.Namespace, policy: Policy, tokenizer: Any) -> R
 
 
 def description(arguments: argparse.Namespace) -> dict[str, str]:
-    """What the report says about a run. Values of settings of other systems are left out: they may be keys."""
+    """Describe a run for the report. Values of settings of other systems are left out: they may be keys."""
     from agentkit import __version__
 
     limits = [

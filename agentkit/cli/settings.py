@@ -6,7 +6,7 @@
 | `--tools`, `--mcp`, `--store` | `AGENTKIT_TOOLS` (separated by spaces), … | `tools` (a list), … |
 
 The command line wins over the environment, and the environment over the file, each option for itself. An empty variable
-is no value, and the file is not asked for it. A key is never read from the file: it may end up in a repository.
+is not a value, and the file is not asked for it. A key is never read from the file: it may end up in a repository.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NO_MODEL: Final = (
     "--model openai:NAME --base-url http://127.0.0.1:8000/v1"
 )
 _BESIDE: Final = ("base_url", "api_key_env", "server", "format")
-"""What a model object of Python has itself."""
+"""The options that a model object of Python has itself."""
 _NAMES: Final = ("model", *_BESIDE, "tools", "mcp", "store")
 
 

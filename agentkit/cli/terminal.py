@@ -169,7 +169,7 @@ def duration(seconds: float) -> str:
 
 
 def columns() -> int | None:
-    """The columns that standard output has; None if it is no terminal, where a line may have any length."""
+    """The columns that standard output has; None if it is not a terminal: a line may have any length."""
     return width() if sys.stdout.isatty() else None
 
 

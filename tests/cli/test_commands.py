@@ -53,7 +53,7 @@ def test_demo_fits_the_terminal(columns: int, say: Say, monkeypatch: pytest.Monk
 
 def test_demo_says_what_differs(tmp_path: Path) -> None:
     """The last line is the result of a comparison: with another file it is another line, and status 1."""
-    from agentkit.cli.demo import Step, differences
+    from agentkit.cli.demo import CallResult, differences
     from agentkit.messages import ToolCall
     from agentkit.tool.registry import ToolRegistry
     from agentkit_tools.files import Files
@@ -63,7 +63,7 @@ def test_demo_says_what_differs(tmp_path: Path) -> None:
         (tmp_path / kind / "f.txt").write_text(text)
     registry = ToolRegistry()
     registry.register_tool(Files(tmp_path), ["read_file", "move"])
-    step = Step(ToolCall("c", "read_file", {}), "no such file", completed=False)
+    step = CallResult(ToolCall("c", "read_file", {}), "no such file", completed=False)
     assert list(differences(registry, [step], [], tmp_path)) == [
         "read_file failed: no such file",
         "the two models called different methods",

@@ -110,7 +110,7 @@ def test_long_texts_many_messages_and_large_images_are_cut() -> None:
 
 
 def test_few_trajectories_of_many_are_kept() -> None:
-    picked = findings(record(f"s{n}#0", reward=n % 100 / 100) for n in range(3_000)).picked()
+    picked = findings(record(f"s{n}#0", reward=n % 100 / 100) for n in range(3_000)).selection()
     ids = [one.id for _, trajectories in picked for one, _ in trajectories]
     assert len(ids) == len(set(ids)) <= 20
     assert [one.id for one, _ in dict(picked)["Highest reward"]] == ["s99#0", "s199#0", "s299#0"]
@@ -118,7 +118,7 @@ def test_few_trajectories_of_many_are_kept() -> None:
 
 def test_a_trajectory_is_shown_once_and_says_where_else_it_belongs() -> None:
     slow = record("s1#0", reward=9.0, seconds=99.0, calls=(add(0, error="timeout"),))
-    picked = findings([record("s0#0", calls=()), slow]).picked()
+    picked = findings([record("s0#0", calls=()), slow]).selection()
     assert [(title, [(one.id, also) for one, also in shown]) for title, shown in picked] == [
         ("Highest reward", [("s1#0", "lowest reward, most failed calls, slowest, first"),
                             ("s0#0", "lowest reward, slowest, first")]),
@@ -172,7 +172,7 @@ def test_some_of_many_points_have_equal_distances() -> None:
 
 def test_what_a_limit_cut_is_counted() -> None:
     found = findings([record("s0#0"), record("s1#0", end="deadline"), record("s2#0", end="response_length")])
-    assert found.truncated == 2
+    assert found.truncated_trajectories == 2
     assert "2 (66.7 %)" in read(page(found)).text
 
 

@@ -9,7 +9,7 @@
 | the disk is full | the line is removed again, and `append` raises |
 
 A line is JSON in UTF-8 that any program can read; see `agentkit.rollout.records.record_json`. A line that begins with
-`{"v":1,"run":` is no record: it describes the run that wrote the lines after it.
+`{"v":1,"run":` is not a record: it describes the run that wrote the lines after it.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ def _groups(axes: Axes, found: Findings) -> None:
 
 
 def _pass_rates(axes: Axes, found: Findings) -> None:
-    rates = [*found.groups.pass_rates()]
+    rates = found.groups.pass_rates()
     places = range(len(rates))
     axes.set_title(f"pass@k (success: reward ≥ {found.groups.success:g})")
     axes.plot(places, [one.rate for one in rates], color=GREEN, linewidth=1.5, marker="o", markersize=4)
@@ -328,7 +328,7 @@ CHARTS: Final = (
     Chart(_rewards, lambda found: found.measures.rewards.count),
     Chart(_curve, lambda found: found.measures.rewards.count > 1),
     Chart(_groups, lambda found: len(found.groups.several()) > 1),
-    Chart(_pass_rates, lambda found: found.groups.several()),
+    Chart(_pass_rates, lambda found: len(found.groups.pass_rates()) > 1),
     Chart(_lengths, lambda found: len({one.written for one in found.lengths.kept}) > 1),
     Chart(_turns, lambda found: found.turns),
     Chart(_failures, lambda found: found.failures.kinds and found.measures.trajectories > 1),

@@ -169,21 +169,21 @@ class Findings:
             pick.offer(record, number)
 
     @property
-    def truncated(self) -> int:
+    def truncated_trajectories(self) -> int:
         """How many trajectories a limit ended."""
         return sum(self.measures.ends[end] for end in TRUNCATED)
 
-    def picked(self) -> list[tuple[str, list[tuple[ShownTrajectory, str]]]]:
+    def selection(self) -> list[tuple[str, list[tuple[ShownTrajectory, str]]]]:
         """A few trajectories under headings, each once; with it, the other headings under which it would be."""
         titles: dict[str, list[str]] = {}
         for pick in self._picks:
             for one in pick.trajectories:
                 titles.setdefault(one.id, []).append(pick.title)
-        picked = []
+        selected = []
         for pick in self._picks:
             own = [one for one in pick.trajectories if titles[one.id][0] == pick.title]
-            picked.append((pick.title, [(one, ", ".join(titles[one.id][1:]).lower()) for one in own]))
-        return [(title, own) for title, own in picked if own]
+            selected.append((pick.title, [(one, ", ".join(titles[one.id][1:]).lower()) for one in own]))
+        return [(title, own) for title, own in selected if own]
 
 
 def findings(records: Iterable[TrajectoryRecord], *, success: float = 1.0) -> Findings:

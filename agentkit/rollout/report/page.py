@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 GROUP_NOTE: Final = (
     "A success is a reward of at least {:g}; pass@k is the unbiased estimate of Chen et al. (2021) over the samples "
-    "with at least k trajectories; std is the standard deviation (n - 1) of one sample's rewards. "
+    "with enough trajectories for the largest k; std is the standard deviation (n - 1) of one sample's rewards. "
 )
 
 
@@ -79,7 +79,7 @@ def page(found: Findings, *, title: str = "Rollout", runs: Sequence[Mapping[str,
         charts=[Markup(chart) for chart in svg_charts(found)],
         head=TABLE_HEAD,
         rows=measures.rows(),
-        picks=found.picked(),
+        picks=found.selection(),
         errors=ERROR_ENDS,
         group_note=GROUP_NOTE.format(found.groups.success) if found.groups.several() else "",
     )
@@ -97,7 +97,11 @@ def _tiles(found: Findings) -> list[tuple[str, str, str]]:
         ("calls", f"{calls:,}", ""),
         ("failed calls", _share(failed, calls), "warn" if failed else ""),
         ("ended by an error", f"{errors:,}", "bad" if errors else ""),
-        ("cut by a limit", _share(found.truncated, m.trajectories), "warn" if found.truncated else ""),
+        (
+            "cut by a limit",
+            _share(found.truncated_trajectories, m.trajectories),
+            "warn" if found.truncated_trajectories else "",
+        ),
         ("time per trajectory, p50", duration(m.seconds.quantile(0.5)), ""),
     ]
     if groups := found.groups.several():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import comb, sqrt
 from typing import Final, NamedTuple
@@ -51,7 +50,6 @@ class PassRate(NamedTuple):
 
     k: int
     rate: float
-    samples: int
 
 
 class SampleGroups:
@@ -74,16 +72,20 @@ class SampleGroups:
         """The groups of at least two trajectories, by their mean."""
         return sorted((one for one in self._groups.values() if one.count > 1), key=lambda one: one.mean)
 
-    def pass_rates(self) -> Iterator[PassRate]:
-        """Yield pass@k for k = 1, 2, 4, …, each over the samples with at least k trajectories, if half have so many.
+    def pass_rates(self) -> list[PassRate]:
+        """Return pass@k for k = 1, 2, 4, …, up to the number of trajectories that at least 90 % of the samples have.
 
-        The estimate is unbiased: 1 - C(n - c, k) / C(n, k) of n trajectories with c successes. Source: Chen et al.,
-        "Evaluating Large Language Models Trained on Code" (2021).
+        All are over the same samples, those with so many: so the rate never falls. The estimate is unbiased:
+        1 - C(n - c, k) / C(n, k) of n trajectories with c successes. Source: Chen et al., "Evaluating Large Language
+        Models Trained on Code" (2021).
         """
-        k = 1
-        while (groups := [one for one in self._groups.values() if one.count >= k]) and 2 * len(groups) >= len(
-            self._groups
-        ):
-            rates = [1 - comb(one.count - one.successes, k) / comb(one.count, k) for one in groups]
-            yield PassRate(k, sum(rates) / len(rates), len(rates))
-            k *= 2
+        groups, most = list(self._groups.values()), 1
+        while groups and 10 * sum(one.count >= 2 * most for one in groups) >= 9 * len(groups):
+            most *= 2
+        groups = [one for one in groups if one.count >= most]
+        return [
+            PassRate(
+                k, sum(1 - comb(one.count - one.successes, k) / comb(one.count, k) for one in groups) / len(groups)
+            )
+            for k in (2**n for n in range(most.bit_length() if groups else 0))
+        ]
