@@ -1,7 +1,7 @@
 """The reference: a page for each public class and function, made from the section pages at each build.
 
 A section page, docs/reference/*/index.md, lists what is public, as mkdocstrings' directives
-(`::: agentkit.agent.Agent`). Each directive becomes a page of its own; those below a heading `### Title` share one.
+(`::: agentkit.agent.Agent`). Each directive becomes a page; those below a heading `### Title` share one.
 `## Title` starts a group of the navigation. What remains of the section page is its introduction and a table of all
 names with their first sentences.
 

@@ -1,4 +1,4 @@
-"""The built site, opened from disk: in a real browser its search finds what people type, and every page fits a phone."""
+"""The built site, opened from disk: in a real browser its search finds what people type, and pages fit desk and phone."""
 
 from __future__ import annotations
 
@@ -116,6 +116,7 @@ QUERIES = {
     "vllm": "servers/vllm.html",
     "ollama": "servers/ollama.html",
     "qwen": "reference/catalogue.html",
+    "which format does qwen use": "reference/catalogue.html",
     "anthropic": "models.html",
     "timeout": "tools-running.html",
     "mcp server": "mcp.html",
