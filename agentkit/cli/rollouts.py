@@ -122,7 +122,7 @@ class RolloutCommand:
         self.ran = 0
 
     async def run(self) -> int:
-        """Run the remaining samples, and print the figures of the whole file, also after Ctrl-C."""
+        """Run the remaining samples, and print the figures of the whole file, even after Ctrl-C."""
         self.read()
         work = asyncio.ensure_future(self.follow())
         loop = asyncio.get_running_loop()
@@ -163,7 +163,7 @@ class RolloutCommand:
                 beat.cancel()
 
     async def beat(self, line: ProgressLine) -> None:
-        """Show the progress, also while no trajectory ends."""
+        """Show the progress, even while no trajectory ends."""
         while True:
             line.show(self.progress())
             await asyncio.sleep(0.2)

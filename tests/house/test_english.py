@@ -57,7 +57,7 @@ PLAIN: Final = {
     r"\bwhoever\b": "say who",
     r"\b(?:a|the) share\b": "a fraction",
     r"\balso (?:if|when|where|after|before|while|without)\b": "even if, even when, even after; or: and also",
-    r", also (?!(?:called|known|if|when|where|after|before|while|without)\b)[a-z]+": "including …; even in …; or: and in …",
+    r", also (?!(?:called|known|if|when|where|after|before|while|without)\b)[a-z]+": "including …; even …; or: and …",
     r", too(?=[.,;:)|*]|$| (?:and|but|if|in|for|on|with)\b| \()": "also, before the verb",
     r"[;,] (?:and |but )?one (?:(?:in|with|for|by|to) )?(?:that|which|whose)\b"
     r"|(?<!\bthe )\bone (?:in|for|by|to|from) (?:which|whom)\b": "repeat the noun, or make a list",
@@ -150,7 +150,7 @@ _PATTERNS: Final = [(re.compile(pattern), better) for pattern, better in PLAIN.i
         ("nobody can tell which call it was", "it is ambiguous"),
         ("leave it out: there is one kind", "omit, remove"),
         ("the answer is sent, also if the run fails", "even if, even when, even after; or: and also"),
-        ("calls are counted, also in threads", "including …; even in …; or: and in …"),
+        ("calls are counted, also in threads", "including …; even …; or: and …"),
         ("and run there, too.", "also, before the verb"),
         ("an error is logged; one that is raised ends the run", "repeat the noun, or make a list"),
         ("one in which it opens again", "repeat the noun, or make a list"),
