@@ -103,7 +103,7 @@ class Chat:
         if not sys.stdin.isatty():
             yield from self.piped_lines()
         elif capable(self.screen.out) and installed():
-            with disable_echo(by_line=False):  # the editor reads key by key, even text between two messages
+            with disable_echo(by_line=False):  # the editor reads key by key, also what was typed between two messages
                 yield from typed_messages(self.editor_prompt(), self.screen)
         else:
             enable_line_editing()
@@ -137,7 +137,7 @@ class Chat:
 
 
 def typed_messages(ask: Callable[[], str | None], screen: Screen) -> Iterator[str]:
-    """Yield the user's messages until the input ends; Ctrl-C ends nothing, even where it comes as a signal.
+    """Yield the user's messages until the input ends; Ctrl-C ends nothing, also where it comes as a signal.
 
     Args:
         ask: asks for a message: it returns None after Ctrl-C, and raises EOFError after Ctrl-D.

@@ -34,7 +34,7 @@ def add(commands: Any) -> None:
     parse.set_defaults(run=run_parse)
 
     formats = commands.add_parser(
-        "formats", help="list the text formats; with a name, show what a model reads about it"
+        "formats", help="list the text formats; with a name, show what a model is told about it"
     )
     formats.add_argument("name", nargs="?", help="show the prompt section that teaches this format")
     formats.add_argument("--tools", **TOOLS, default=[], help="tools to teach; default: a sample tool")

@@ -10,7 +10,7 @@ from agentkit.cli.terminal import truncate, width
 
 AFTER: Final = 1.0  # seconds until anything is shown: shorter work needs no words
 AT_A_TERMINAL: Final = 0.2  # seconds between two states that are shown
-IN_A_LOG: Final = 10.0  # also seconds: each state is a separate line
+IN_A_LOG: Final = 10.0  # seconds, too: each state is a line of its own
 
 
 class ProgressLine:
