@@ -26,10 +26,10 @@ class Pausable(Protocol):
     """Something that must not be at work during a fork."""
 
     def rest(self) -> None:
-        """Before the fork: wait until nothing is done, and do nothing until `go_on`."""
+        """Before the fork: wait until nothing is done, and do nothing until `resume`."""
         ...
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """After the fork, in the parent."""
         ...
 
@@ -41,7 +41,7 @@ def reset_after_fork(thing: ForkAware) -> None:
 
 
 def pause_around_forks(thing: Pausable) -> None:
-    """Have `rest` and `go_on` called around every fork of this process, as long as the object lives."""
+    """Have `rest` and `resume` called around every fork of this process, as long as the object lives."""
     with (forks := _forks()).lock:
         forks.resting.add(thing)
 
@@ -63,7 +63,7 @@ class _Forks:
 
     def in_parent(self) -> None:
         for thing in self._rest:
-            thing.go_on()
+            thing.resume()
         self._rest = ()
         self.lock.release()
 

@@ -20,7 +20,7 @@ from agentkit.tool.codec import from_json
 class InMemory:
     """A conversation that ends with the chat.
 
-    A failed or stopped answer is kept as far as it got, each of its calls with a result; one that never started is
+    A failed or stopped answer is kept as far as it got, each of its calls with a result; a call that never started is
     removed together with its question, so that the next one can be asked.
     """
 

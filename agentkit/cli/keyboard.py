@@ -137,7 +137,7 @@ def _unechoed(termios: Any, mode: list[Any], by_line: bool) -> None:
 
 @contextmanager
 def disable_signals() -> Iterator[None]:
-    """Make Ctrl-C a key like the others, for a reader of keys, also before and after it reads."""
+    """Make Ctrl-C a key like the others, for a reader of keys, even before and after it reads."""
     with _terminal(_unsignalled):
         yield
 

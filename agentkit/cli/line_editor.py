@@ -32,7 +32,7 @@ class LineEditor:
     """Asks for messages.
 
     Args:
-        prompt: what stands before a message.
+        prompt: the text before a message.
         choices: the words that can be completed.
         history: the file with earlier messages; None keeps them in memory.
     """

@@ -103,7 +103,7 @@ class ModelChoice:
             FormatError: no format has that name.
         """
         if is_reference(self.model):
-            self._refuse_beside_object()
+            self._refuse_with_object()
             return load_model(self.model)
         from agentkit.models import model
 
@@ -133,7 +133,7 @@ class ModelChoice:
         """Return the choice with another format of the calls; None for native ones."""
         return replace(self, format=format, constrained=self.constrained and format is not None)
 
-    def _refuse_beside_object(self) -> None:
+    def _refuse_with_object(self) -> None:
         given = [
             f"--{one.name.replace('_', '-')}"
             for one in fields(self)

@@ -126,7 +126,7 @@ class RolloutCommand:
         self.ran = 0
 
     async def run(self) -> int:
-        """Run the remaining samples, and print the figures of the whole file, also after Ctrl-C."""
+        """Run the remaining samples, and print the figures of the whole file, even after Ctrl-C."""
         self.read()
         work = asyncio.ensure_future(self.follow())
         loop = asyncio.get_running_loop()
@@ -170,7 +170,7 @@ class RolloutCommand:
                 beat.cancel()
 
     async def beat(self, line: ProgressLine) -> None:
-        """Show the progress, also while no trajectory ends."""
+        """Show the progress, even while no trajectory ends."""
         while True:
             line.count(self.measures.trajectories, self.total, *self.notes())
             await asyncio.sleep(0.2)

@@ -56,7 +56,7 @@ def result_lines(text: str, width: int, most: int = LINES) -> list[str]:
 
 
 class PrintedLines(io.TextIOBase):
-    """A stream in place of standard output, also for other threads: whole lines, to be taken out later."""
+    """A stream in place of standard output, for all threads: whole lines, to be taken out later."""
 
     def __init__(self) -> None:
         self._held = ""

@@ -218,7 +218,7 @@ def delete(arguments: argparse.Namespace) -> int:
 
 
 async def _entries(manager: ThreadManager, arguments: argparse.Namespace) -> str:
-    """The number of entries of a thread, in words; a damaged thread can be deleted, too."""
+    """The number of entries of a thread, in words; a damaged thread can also be deleted."""
     try:
         return f"{(await manager.get_thread(arguments.thread)).entries} entries"
     except ThreadNotFound:
@@ -235,7 +235,7 @@ async def approve(manager: ThreadManager, arguments: argparse.Namespace) -> int:
     if arguments.tools:
         manager.add_tool(arguments.tools)
     await manager.approve(arguments.thread, arguments.call, arguments=given, by=who())
-    print(f"approved {visible(arguments.call)}; {goes_on(arguments.thread, arguments.store)}")
+    print(f"approved {visible(arguments.call)}; {how_to_continue(arguments.thread, arguments.store)}")
     if given is not None and not arguments.tools:
         note = "the new arguments are checked when the call runs; --tools MODULE:CLASS checks them first"
         print(note, file=sys.stderr)
@@ -247,11 +247,11 @@ async def deny(manager: ThreadManager, arguments: argparse.Namespace) -> int:
     from agentkit.cli.approval_prompt import who
 
     await manager.deny(arguments.thread, arguments.call, arguments.reason, by=who())
-    print(f"denied {visible(arguments.call)}; {goes_on(arguments.thread, arguments.store)}")
+    print(f"denied {visible(arguments.call)}; {how_to_continue(arguments.thread, arguments.store)}")
     return 0
 
 
-def goes_on(thread: str, store: str) -> str:
+def how_to_continue(thread: str, store: str) -> str:
     """How to continue a thread, as a shell command."""
     return visible(
         f"continue with: agentkit chat --thread {shlex.quote(thread)}{store_option(store)} --model … --tools …"

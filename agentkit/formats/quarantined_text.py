@@ -128,10 +128,10 @@ class _Calls:
             if isinstance(event, CallStart | ArgumentDelta):
                 continue
             is_text = isinstance(event, Text) and not event.text.isspace()
-            is_call = isinstance(event, CallEnd | CallError) and not _is_none(event)
+            is_call = isinstance(event, CallEnd | CallError) and not _is_not_a_call(event)
             at += len(event.call.raw if isinstance(event, CallEnd | CallError) else event.text)
             if end is None:
-                begin, end = (at if is_text or _is_none(event) else begin), (at if is_call else None)
+                begin, end = (at if is_text or _is_not_a_call(event) else begin), (at if is_call else None)
             elif is_text or is_call:
                 break
             elif isinstance(event, Markup):
@@ -147,7 +147,7 @@ class _Calls:
         yield from parser.close()
 
 
-def _is_none(event: Any) -> bool:
+def _is_not_a_call(event: Any) -> bool:
     """Return True if this calls no tool: its name is cut, in a format whose opening cannot be, or the fault is ours."""
     if not isinstance(event, CallEnd | CallError):
         return False

@@ -148,7 +148,7 @@ def to_toolset(
     def register(self: Any, mcp: Any) -> None:
         self.owned = OwnedInstance(source, {}, config)
         self._exit_stack.push_async_callback(self.owned.release)
-        _leave_when_told()
+        _leave_on_signal()
         for name, bound in source.tools.items():
             parameters, _ = parameters_for(TRL, bound.spec)  # by type hints: the server reads signatures
 
@@ -164,7 +164,7 @@ def to_toolset(
     return type(f"{getattr(tool, '__name__', source.name)}Toolset", (toolset,), {"register": register})
 
 
-def _leave_when_told() -> None:
+def _leave_on_signal() -> None:
     """Let SIGTERM, with which verifiers ends a toolset, unwind the process: by default it would die there and then."""
     main = threading.current_thread() is threading.main_thread()
     if main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:

@@ -93,7 +93,7 @@ class WhichCall:
         self._calls.append(call)
         self._place(call, index)
 
-    def go_on(self, call: NativeCall, index: int | None, id: str, name: str) -> None:
+    def continue_call(self, call: NativeCall, index: int | None, id: str, name: str) -> None:
         """Remember what a piece of a call named: its id, and more of its name, which some servers repeat."""
         call.id = call.id or id
         if name or (id and id == call.id):

@@ -57,7 +57,7 @@ def meaning(raw: str | None, reasons: Mapping[str, FinishReason] = FINISHES) -> 
     return reasons.get((raw or "").strip().lower().replace("-", "_"))
 
 
-def takes_back(raw: str | None) -> bool:
+def retracts(raw: str | None) -> bool:
     """Return whether a provider's word for the end retracts the response; no later word changes that."""
     return meaning(raw) in TAKEN_BACK
 

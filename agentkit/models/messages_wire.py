@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agentkit.events import SourceEvent, Text, Thinking, Usage
 from agentkit.formats.pieces import Pieces
-from agentkit.models.finishes import finish, meaning, takes_back
+from agentkit.models.finishes import finish, meaning, retracts
 from agentkit.models.native import NativeCall, NativeCalls, provider_block
 from agentkit.models.native_arguments import readable
 from agentkit.models.stream_errors import ErrorInStream, raise_error
@@ -99,7 +99,7 @@ class MessagesWire:
             case "content_block_stop":
                 return self._stop(at) if at in self._blocks else []
             case "message_delta":
-                if not takes_back(self._finish):
+                if not retracts(self._finish):
                     self._finish = text_of(mapping_of(event.get("delta")).get("stop_reason")) or self._finish
                 self._count(mapping_of(event.get("usage")))
                 self.done = self.done or self._finish is not None  # complete; only `message_stop` is still to come

@@ -27,7 +27,7 @@ from agentkit.models.chat_calls import WhichCall
 from agentkit.models.chat_choices import Choice, calls_of, place_of
 from agentkit.models.chat_thinking import ChatThinking
 from agentkit.models.conversion import Conversion
-from agentkit.models.finishes import finish, meaning, takes_back
+from agentkit.models.finishes import finish, meaning, retracts
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.native import NativeCalls
 from agentkit.models.provider import RemoteModel, offered_schemas
@@ -208,7 +208,7 @@ class ChatWire:
     def _choice(self, choice: Mapping[str, Any]) -> list[SourceEvent]:
         reason = choice.get("finish_reason")
         if reason is not None:
-            self._finish = self._finish if takes_back(self._finish) else text_of(reason)
+            self._finish = self._finish if retracts(self._finish) else text_of(reason)
             self.done = True
         self._whole = mapping_of(choice.get("message")) or self._whole
         deltas = items_of(choice.get("delta")) or [{"content": text_of(choice.get("text"))}]
@@ -266,7 +266,7 @@ class ChatWire:
             events += begun
             self._which.begin(call, index)
         else:
-            self._which.go_on(call, index, id, name)
+            self._which.continue_call(call, index, id, name)
         call.has_arguments = call.has_arguments or "arguments" in function
         # such as Gemini's thought signatures
         call.extras |= {k: v for k, v in piece.items() if k not in PLAIN and v}

@@ -214,11 +214,11 @@ def _refused(results: Sequence[Message]) -> Mapping[str, str]:
 
 def _without_calls(content: Sequence[AssistantPart]) -> tuple[AssistantPart, ...]:
     """Return the words of a turn and the parts of its provider, without the calls and their markup."""
-    kept = tuple(filter(_stands_alone, content))
+    kept = tuple(filter(_is_alone, content))
     return kept if any(not isinstance(part, ThinkingPart) for part in kept) else ()
 
 
-def _stands_alone(part: AssistantPart) -> bool:
+def _is_alone(part: AssistantPart) -> bool:
     """Return whether a part is of use without a call, and was not read from the text."""
     match part:
         case TextPart(text):

@@ -271,7 +271,7 @@ class CallRunner:
         """Refuse each call that the response brings."""
         self._admission.close(not_run.NO_TOOLS_NOW.result())
 
-    def take_back(self, finish: FinishReason) -> list[ToolEvent]:
+    def retract(self, finish: FinishReason) -> list[ToolEvent]:
         """Refuse the calls that wait, even for a person, and those to come: the response's own end retracts it."""
         return self._close(not_run.RETRACTED.result(finish=finish))
 

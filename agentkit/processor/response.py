@@ -88,7 +88,7 @@ class ResponseReader:
             return record.keep_one(event, self.native)
         if isinstance(event, ProviderBlock):
             self._blocks.append(event)
-        if text.begun and self._ends_text(event):
+        if text.unfinished and self._ends_text(event):
             return self._after_text(event, text)
         return text.feed_event(event, self.native)
 

@@ -216,7 +216,7 @@ class ResponseRecord:
         kept = keep(self, event, opened)
         return (kept, self.finish) if self.full else (kept,)
 
-    def goes_on(self) -> None:
+    def add_further_response(self) -> None:
         """Add the tokens of a further response, which follows."""
         self._spent = self.usage
 

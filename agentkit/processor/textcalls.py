@@ -98,7 +98,7 @@ class TextCalls:
     @property
     def unread(self) -> bool:
         """Return whether the end of the response may bring something."""
-        return self.begun or self.asked or (self._recovery is not None and self._recovery.open)
+        return self.unfinished or self.asked or (self._recovery is not None and self._recovery.open)
 
     def _keep(self, events: Sequence[SourceEvent]) -> Iterable[SourceEvent]:
         if (recovery := self._recovery) is not None and recovery.open:
@@ -139,7 +139,7 @@ class TextCalls:
         return events
 
     @property
-    def begun(self) -> bool:
+    def unfinished(self) -> bool:
         """Return whether there is text whose end was not read yet."""
         return self._parser is not None
 
@@ -178,7 +178,7 @@ class TextCalls:
     def resume(self) -> None:
         """Let a further response continue the open call. Nothing of its text is read before `join`."""
         self._further = []
-        self._record.goes_on()
+        self._record.add_further_response()
 
     def join(self, *, cut: bool) -> Iterator[SourceEvent]:
         """Read a further response, now that it is complete: as more of the open call, or as mere text."""

@@ -242,7 +242,7 @@ class Turn(EventStream[Event]):
             return self._reader.feed(item)
         if item.reason == "length":
             return self._sources.at_limit(item, self._reader)
-        retracted = self._runner.take_back(item.reason) if item.reason in TAKEN_BACK else []
+        retracted = self._runner.retract(item.reason) if item.reason in TAKEN_BACK else []
         return chain(retracted, self._reader.feed(item))
 
     def _admit(self, event: Any) -> Iterator[Event]:

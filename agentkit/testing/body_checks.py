@@ -25,7 +25,7 @@ TRICKY: Final[dict[str, Any]] = {
 # contents
 
 
-async def any_json_comes_back_as_it_was(store: Store) -> None:
+async def any_json_is_read_back_unchanged(store: Store) -> None:
     await store.create("t", TRICKY, [Append(TRICKY, calls=[NewCall("c", TRICKY)])])
     await store.commit("t", [Move(0, 0, "answered", expect=("planned",), note=TRICKY, answer=TRICKY)])
     log = await store.load("t")
@@ -139,7 +139,7 @@ async def a_closed_store_says_so(store: Store) -> None:
 
 
 CHECKS: Final[tuple[StoreCheck, ...]] = (
-    any_json_comes_back_as_it_was,
+    any_json_is_read_back_unchanged,
     any_text_is_an_id,
     what_json_cannot_hold_is_refused,
     a_large_body_comes_back,

@@ -18,7 +18,7 @@ from agentkit.events import ApprovalRequired, ToolEvent, ToolSkipped, ToolStarte
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.threads.conversation import answer_of, is_denied
 from agentkit.threads.entries import IDEMPOTENT, PartialBody, mark_idempotent, planned_call, waits_for
-from agentkit.threads.resume import may_go_on, may_have_run, not_again, open_note, waits_inside
+from agentkit.threads.resume import may_continue, may_have_run, not_again, open_note, waits_inside
 from agentkit.threads.store import Append, Body, Call, CallStatus, Change, EntryKind, Move, NewCall, Revise
 from agentkit.tool.codec import call_from_json, to_json
 from agentkit.tool.result import ToolContext
@@ -81,7 +81,7 @@ class OpenResponse:
         self._attempts[id] = _Attempt(key, call.attempts + 1 if may_have_run(call) else 1, body=call.body)
         reopened = replace(call_from_json(call.body), id=id)
         self._reopened[id] = call
-        if may_go_on(call):
+        if may_continue(call):
             self.stays.add(id)
         return reopened
 

@@ -135,7 +135,7 @@ def waits_inside(call: Call) -> bool:
     return call.status == "waiting" and bool(call.note.get("inside"))
 
 
-def may_go_on(call: Call) -> bool:
+def may_continue(call: Call) -> bool:
     """Return True if a person approved the call, or may have decided on the calls that wait inside it."""
     return "hash" in call.note or bool(call.note.get("inside"))
 

@@ -36,7 +36,7 @@ from agentkit.threads.resume import (
     Settlement,
     answer,
     has_open,
-    may_go_on,
+    may_continue,
     open_note,
     settle,
     waits_inside,
@@ -159,7 +159,7 @@ class ThreadJournal:
         reopened = [
             (self._open.reopen(call, call_key(self.thread_id, call), self._view.taken), call) for call in plan.run
         ]
-        approved = frozenset(said.id for said, call in reopened if may_go_on(call))
+        approved = frozenset(said.id for said, call in reopened if may_continue(call))
         finish = None if self._temporary is not None and plan.finish != "approval" else plan.finish
         waiting = tuple(
             call_from_json(c.body) for c in content.rest.calls if c.status == "waiting" and not waits_inside(c)

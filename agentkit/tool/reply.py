@@ -152,7 +152,7 @@ class Output:
             found = _json_values(text, lists=self._wrapped)
         except InvalidOutput:
             return False
-        if whole and not (_read(text) or (len(found) == 1 and _nothing_beside(text, lists=self._wrapped))):
+        if whole and not (_read(text) or (len(found) == 1 and _nothing_else(text, lists=self._wrapped))):
             return False
         return any(not self._validate_value(value).problems or self._has_form(value) for value in found)
 
@@ -310,7 +310,7 @@ def _fence_at(text: str, start: int) -> _Found | None:
     return _Found(start, end, value) if value else None
 
 
-def _nothing_beside(text: str, *, lists: bool) -> bool:
+def _nothing_else(text: str, *, lists: bool) -> bool:
     """Return True if a reply consists of JSON values alone; a token before them may mark a call."""
     beside, at = [""], 0
     for place in _places(text, lists=lists):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import tokenize
@@ -56,7 +57,7 @@ PLAIN: Final = {
     r"\bwhoever\b": "say who",
     r"\b(?:a|the) share\b": "a fraction",
     r"\balso (?:if|when|where|after|before|while|without)\b": "even if, even when, even after; or: and also",
-    r", also (?!called\b|known\b)[a-z]+": "including …; even in …; or: and in …",
+    r", also (?!(?:called|known|if|when|where|after|before|while|without)\b)[a-z]+": "including …; even …; or: and …",
     r", too(?=[.,;:)|*]|$| (?:and|but|if|in|for|on|with)\b| \()": "also, before the verb",
     r"[;,] (?:and |but )?one (?:(?:in|with|for|by|to) )?(?:that|which|whose)\b"
     r"|(?<!\bthe )\bone (?:in|for|by|to|from) (?:which|whom)\b": "repeat the noun, or make a list",
@@ -72,7 +73,7 @@ PLAIN: Final = {
     r"\bholds? (?:for|here|there|in|natively)\b|\b[Ww]hat holds\b": "applies, is valid; is guaranteed",
     r"\b(?:a|one|whole|its) life\b": "lifetime, lifecycle; with a life: stateful",
     r"\b[Ll]aws?\b": "rule, property, invariant, or the rule itself",
-    r"\b(?:[Ss]tands?|stood)\b(?! (?:for|in for)\b)": "is",
+    r"\b(?:[Ss]tands?|stood)\b(?! (?:for\b|in for\b|in$))": "is",
     r"\bvouch(?:es|ed)?\b": "untrusted",
     r"\bstrays\b": "is outside",
     r"\b(?:come|comes|came) back as\b": "is returned as",
@@ -149,7 +150,7 @@ _PATTERNS: Final = [(re.compile(pattern), better) for pattern, better in PLAIN.i
         ("nobody can tell which call it was", "it is ambiguous"),
         ("leave it out: there is one kind", "omit, remove"),
         ("the answer is sent, also if the run fails", "even if, even when, even after; or: and also"),
-        ("calls are counted, also in threads", "including …; even in …; or: and in …"),
+        ("calls are counted, also in threads", "including …; even …; or: and …"),
         ("and run there, too.", "also, before the verb"),
         ("an error is logged; one that is raised ends the run", "repeat the noun, or make a list"),
         ("one in which it opens again", "repeat the noun, or make a list"),
@@ -227,4 +228,15 @@ def test_the_project_is_in_plain_english(place: str) -> None:
 def test_names_of_files_are_in_plain_english(place: str) -> None:
     names = [(path, re.sub(r"[_-]", " ", path.stem)) for path in sorted(ROOT.glob(place))]
     found = [f"{path.relative_to(ROOT)}: write {better!r}" for path, name in names for _, better in wrong(name)]
+    assert not found, "\n".join(found)
+
+
+def test_names_of_classes_and_functions_are_in_plain_english() -> None:
+    """Names are split into words."""
+    found = []
+    for path in (path for place in PLACES if place.endswith(".py") for path in sorted(ROOT.glob(place))):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                words = re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", node.name).lower().strip()
+                found += [f"{path.relative_to(ROOT)}: {node.name}: write {better!r}" for _, better in wrong(words)]
     assert not found, "\n".join(found)

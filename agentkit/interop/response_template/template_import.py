@@ -200,12 +200,12 @@ def _calls(field: Template, anchors: list[Spelling]) -> tuple[list[Shape], list[
                 raise FormatError("'tool_calls': an array of calls must be opened by one literal")
             shapes.append(Shape((body,), Section(f"{way[0]}[", f"]{''.join(ends)}")))
             continue
-        leads = ("", *_behind_anchors(way, anchors))
+        leads = ("", *_after_anchors(way, anchors))
         shapes += [Shape((*_parts(way, _named(field), lead), body, *ends)) for lead in leads]
     return shapes, [*leftovers, *closes[1:], *behind]
 
 
-def _behind_anchors(way: Spelling, anchors: Iterable[Spelling]) -> Iterator[str]:
+def _after_anchors(way: Spelling, anchors: Iterable[Spelling]) -> Iterator[str]:
     """Where an opening made of letters may occur within a reply: after the start of a turn, repeated by the model."""
     if isinstance(way[0], str) and way[0][0].isalnum():
         yield from filter(None, map(_literal, anchors))

@@ -31,7 +31,7 @@ async def await_within(work: Coroutine[Any, Any, T], seconds: float | None) -> T
             try:
                 return task.result()
             except (asyncio.CancelledError, GeneratorExit) as e:  # nobody has cancelled or closed it
-                raise _of_its_own(e) from e
+                raise _as_runtime_error(e) from e
     finally:
         if not task.done():
             task.cancel()
@@ -49,10 +49,10 @@ async def staying(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await work
     except SystemExit as e:
-        raise _of_its_own(e) from e
+        raise _as_runtime_error(e) from e
     except KeyboardInterrupt as e:
         await interrupt(e)
-        raise _of_its_own(e) from e
+        raise _as_runtime_error(e) from e
 
 
 async def alone(work: Coroutine[Any, Any, T]) -> T:
@@ -65,10 +65,10 @@ async def alone(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await staying(work)
     except (asyncio.CancelledError, GeneratorExit) as e:
-        raise _of_its_own(e) from e
+        raise _as_runtime_error(e) from e
 
 
-def _of_its_own(error: BaseException) -> RuntimeError:
+def _as_runtime_error(error: BaseException) -> RuntimeError:
     return RuntimeError(f"it raised {words(error)}")
 
 

@@ -225,7 +225,7 @@ class Worker:
         if self._rests:
             self._close()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """After a fork: the next job opens another connection."""
         if self._rests:
             self._rests = False
