@@ -53,7 +53,7 @@ Frame = tuple[tuple[Run, ...], ...]
 """The lines of a screen."""
 
 
-_DIM: Final = re.compile(r"\x1b\[((?:1;)?)2(?:;36)?m")
+_DIM: Final = re.compile(r"\x1b\[((?:[01];)*)2(?:;36)?m")
 """Dim, perhaps also bold or cyan: pyte does not know dim, so it is drawn in grey."""
 
 
@@ -126,7 +126,7 @@ def cut(film: Iterable[tuple[float, Frame]], step: float = 0.06) -> list[tuple[f
 
 
 def drawn(film: list[tuple[float, Frame]], columns: int, title: str, label: str) -> str:
-    """The picture.
+    """The picture, without the rows that are always empty at the top and the bottom.
 
     Args:
         film: seconds and the screen from then on.
@@ -134,14 +134,15 @@ def drawn(film: list[tuple[float, Frame]], columns: int, title: str, label: str)
         title: in the window's bar.
         label: what the picture shows, for readers who do not see it.
     """
-    rows = max(y for _, frame in film for y, line in enumerate(frame, 1) if line)
+    used = [y for _, frame in film for y, line in enumerate(frame) if line]
+    top, rows = min(used), max(used) + 1 - min(used)
     width, inner = round(columns * WIDTH + 2 * MARGIN), rows * LINE
     height = BAR + inner + 2 * MARGIN
     seconds = film[-1][0] + END
     known: dict[tuple[Run, ...], int] = {}
     strip = []
     for at, (_, frame) in enumerate(film):
-        for y, line in enumerate(frame):
+        for y, line in enumerate(frame[top:]):
             if line:
                 number = known.setdefault(line, len(known))
                 strip.append(f'<use href="#l{number}" y="{at * inner + y * LINE}"/>')
@@ -179,5 +180,6 @@ def _run(run: Run) -> str:
         return ground
     kind = f' class="{" ".join(run.style)}"' if run.style else ""
     return (
-        f'{ground}<text x="{x}" y="{LINE - 5}" textLength="{width}" fill="{run.colour}"{kind}>{escape(run.text)}</text>'
+        f'{ground}<text x="{x}" y="{LINE - 5}" textLength="{width}" fill="{run.colour}"{kind}>'
+        f"{escape(run.text).replace('⎿', '└')}</text>"  # the first is missing in many fonts
     )

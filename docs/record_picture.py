@@ -18,15 +18,19 @@ from animated_terminal import FilmedTerminal, Frame, cut, drawn
 from recording import ROOT
 
 PICTURE = ROOT / "docs" / "images" / "chat.svg"
-COLUMNS = 64
+COLUMNS = 76
 LONGEST = 3.0
 TITLE = "agentkit chat · Qwen2.5-Coder-1.5B on llama.cpp"
-LABEL = "A chat in a terminal: a local model calls a refund tool, a person approves the call, and it runs."
+LABEL = "A local model looks up an order and calls a refund tool; a person approves the call, and it runs."
 CHAT = "--format xml --temperature 0 --tools desk:Orders refunds:Refunds"
 FILES = re.compile(r'^```python title="(desk\.py|refunds\.py)"\n(.*?)^```$', re.DOTALL | re.MULTILINE)
-PROMPT = "you>"
-STEPS = ((PROMPT, "Order A17 arrived broken. Refund 40 euros.\r"), (r"\[e\]dit\?", "y\n"))
-"""What ends the last line of the screen, and the keys that are then typed."""
+PROMPT = r"\nyou>\n[^\n]+"
+STEPS = (
+    (PROMPT, "Look up order A17.\r"),
+    (PROMPT, "It arrived broken. Refund 40 euros.\r"),
+    ("· e edit", "y"),
+)
+"""How the screen ends, as a regular expression, and the keys that are then typed."""
 
 
 class Clock:
@@ -49,7 +53,7 @@ class Clock:
 
 
 def wait(terminal: FilmedTerminal, awaited: str, clock: Clock) -> None:
-    """Wait until the last line ends as a regular expression says, and then a moment longer, to read it."""
+    """Wait until the screen ends as a regular expression says, and then a moment longer, to read it."""
     end = re.compile(f"(?:{awaited})$")
     start = time.monotonic()
     terminal.read_until(lambda: bool(end.search("\n".join(terminal.shown.lines))), awaited, 300)
