@@ -86,20 +86,20 @@ def recording() -> str:
         for note in ("old.txt", "plan.txt", "todo.txt"):
             (folder / note).write_text(f"{note}\n")
         recorder = Recorder(folder, server.url, lambda: until_begun(folder))
-        prompt, question = "you>", r"\[l\]ater\?"
+        prompt, question = "you>", "l later"
         edited = '{"name": "index.txt", "text": "plan.txt, todo.txt"}'
         recorder.run(
             CHAT,
             (prompt, "Delete old.txt and plan.txt, then list the rest.\r"),
-            (question, "y\n"),
-            (question, "n\n"),
-            (r"\(may be empty\):", "I still need it\n"),
-            (question, "e\n"),
-            ("json>", f"{edited}\n"),
+            (question, "y"),
+            (question, "n"),
+            (r"\(may be empty\):", "I still need it\r"),
+            (question, "e"),
+            ("json> .*", f"\x01\x0b{edited}\r"),
             (prompt, "Back them up.\r"),
             ("running back_up.*", "\x03"),
             (prompt, "Never mind. Delete todo.txt.\r"),
-            (question, "l\n"),
+            (question, "l"),
             (prompt, "\x04"),
         )
         left = sorted(path.name for path in folder.glob("*.txt"))

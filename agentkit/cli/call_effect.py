@@ -128,7 +128,7 @@ def _text(target: str, file: Path | None, text: str, rest: Mapping[str, Any]) ->
         if before == text:
             return Effect(visible(target), f"exists, {size}, no change", (), DIFF, rest)
         return Effect(visible(target), f"exists, {_count(before)}", _diff(before, text), DIFF, rest)
-    new = "new, " if file is not None and not file.exists() else ""
+    new = "new, " if _missing(file) else ""
     return Effect(visible(target), f"{new}{size}", _lines(text), Path(target).name, rest)
 
 
@@ -155,6 +155,13 @@ def _place(tool: BoundTool | None, path: str) -> Path | None:
         return place if place.resolve().is_relative_to(root.resolve()) else None
     except (OSError, ValueError, RuntimeError):  # an over-long name, a zero byte, a loop of links
         return None
+
+
+def _missing(file: Path | None) -> bool:
+    try:
+        return file is not None and not file.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _present(file: Path | None) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
+from agentkit.cli.call_effect import PATHS
 from agentkit.cli.screen import outcome, result_lines
 from agentkit.cli.short_reasons import short_reason
 from agentkit.cli.terminal import block, cells, duration, truncate, visible
@@ -181,12 +182,15 @@ class CallLines:
 
 
 def summary(given: Mapping[str, Any], width: int) -> str:
-    """Return arguments in at most `width` columns: the first by its value, the others by name; long texts are left out.
+    """Return arguments in at most `width` columns: the first, or a path, by its value, the others by name; no texts.
 
     >>> summary({"city": "Bern", "days": 2}, 40)
     'Bern days=2'
     """
     words: list[str] = []
+    if path := next((name for name in PATHS if isinstance(given.get(name), str)), ""):
+        others = {name: value for name, value in given.items() if not isinstance(value, str)}
+        given = {path: given[path], **others}
     for name, value in given.items():
         quoted = json.dumps(value, ensure_ascii=False, default=str)
         short = value.strip("\n") if isinstance(value, str) else quoted
