@@ -97,7 +97,7 @@ class Chat:
         typed = sys.stdin.isatty()
         try:
             if typed:
-                self.screen.gap()
+                self.screen.begin_turn()
             return self.conversation.say(message)
         except StoreError as e:
             self.screen.show_error(e)

@@ -182,7 +182,11 @@ class LiveScreen(Screen):
     def line(self, text: str = "") -> None:
         """Write a separate line, folded between words."""
         self.fresh()
-        self.print_part(Styled.from_ansi(text))
+        self._print(Styled.from_ansi(text), "line" if text else "")
+
+    def begin_turn(self) -> None:
+        """Write the empty line between a message and its answer."""
+        self._print(Styled(""), "")
 
     def gap(self) -> None:
         """Write an empty line, unless there is one."""

@@ -197,8 +197,12 @@ class Screen:
     def start_at_bottom(self) -> None:
         """Start a conversation; a terminal that draws scrolls its lines away."""
 
+    def begin_turn(self) -> None:
+        """Write the empty line between a message and its answer."""
+        self.line()
+
     def gap(self) -> None:
-        """Write an empty line, between the turns of a conversation."""
+        """Write an empty line, unless there is one."""
         self.line()
 
     def note(self, text: str) -> None:
