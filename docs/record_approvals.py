@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from recording import Recorder, main, response
+from recording import QUESTION, Recorder, main, response
 from replay_server import ReplayServer  # found by the import before it
 
 PAGE = Path(__file__).parent / "terminal.md"
@@ -86,20 +86,20 @@ def recording() -> str:
         for note in ("old.txt", "plan.txt", "todo.txt"):
             (folder / note).write_text(f"{note}\n")
         recorder = Recorder(folder, server.url, lambda: until_begun(folder))
-        prompt, question = "you>", r"\[l\]ater\?"
+        prompt = "you>"
         edited = '{"name": "index.txt", "text": "plan.txt, todo.txt"}'
         recorder.run(
             CHAT,
             (prompt, "Delete old.txt and plan.txt, then list the rest.\r"),
-            (question, "y\n"),
-            (question, "n\n"),
-            (r"\(may be empty\):", "I still need it\n"),
-            (question, "e\n"),
-            ("json>", f"{edited}\n"),
+            (QUESTION, "y"),
+            (QUESTION, "n"),
+            (r"\(may be empty\):", "I still need it\r"),
+            (QUESTION, "e"),
+            ("json> .*", f"\x01\x0b{edited}\r"),
             (prompt, "Back them up.\r"),
             ("running back_up.*", "\x03"),
             (prompt, "Never mind. Delete todo.txt.\r"),
-            (question, "l\n"),
+            (QUESTION, "l"),
             (prompt, "\x04"),
         )
         left = sorted(path.name for path in folder.glob("*.txt"))

@@ -72,17 +72,26 @@ class Recorder:
         with DrawnTerminal(words, columns=COLUMNS, folder=self.folder, environment=self._environment) as terminal:
             shown = terminal.shown
             before: list[str] = []  # a question that was just answered looks as before until its echo comes
+            questions: list[tuple[int, list[str]]] = []  # which disappear: after how many lines each was, and its lines
             for awaited, typed in steps:
                 end = re.compile(f"(?:{awaited})$")
                 terminal.read_until(
-                    lambda end=end, before=before: shown.lines != before and bool(end.search(shown.lines[-1])), awaited
+                    lambda end=end, before=before: (
+                        without_toolbar(shown.lines) != before and bool(end.search(without_toolbar(shown.lines)[-1]))
+                    ),
+                    awaited,
                 )
-                before = shown.lines
+                before = without_toolbar(shown.lines)
+                if awaited == QUESTION:
+                    questions.append(_question(before, typed))
                 if typed == "\x03":
                     self._before_ctrl_c()
                 terminal.type(typed)
             terminal.rest(90)  # on a busy machine, a provider's SDK alone takes a quarter of that to load
-        self.screen += "\n".join([f"$ {command}", *shown.lines]) + "\n\n"
+        lines = without_toolbar(shown.lines)
+        for at, question in reversed(questions):
+            lines[at:at] = question
+        self.screen += "\n".join([f"$ {command}", *lines]) + "\n\n"
 
     @property
     def recording(self) -> str:
@@ -90,9 +99,27 @@ class Recorder:
         return "\n".join(map(timeless, self.screen.splitlines())) + "\n"
 
 
+def without_toolbar(lines: list[str]) -> list[str]:
+    """The lines without the toolbar, and without the empty ones above it."""
+    lines = [line for line in lines if not line.startswith(" openai:composed · ")]
+    while len(lines) > 1 and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def _question(lines: list[str], key: str) -> tuple[int, list[str]]:
+    """After how many lines a question is shown, and its lines, with the key that answers it."""
+    start = len(lines) - lines[::-1].index("")
+    decided = sum(line.endswith((" · approved", " · denied")) for line in lines)
+    return start - decided, [*lines[start:], f"  [{key}]", ""]
+
+
 def _spent(line: str) -> str:
     return "0.1 s" if " turns, " in line else "0 s" if "waits for approval" in line else "2 ms"
 
+
+QUESTION = r"\w later"
+"""The end of a question about a call."""
 
 SPENT = re.compile(r"(?<![\w.])\d+(\.\d)? m?s(?!\w)")
 
@@ -104,8 +131,6 @@ def timeless(line: str) -> str:
     new = re.sub(r"127\.0\.0\.1:\d+", "localhost:8000", new)
     new = re.sub(r"thought for \d+ s", "thought for 2 s", new)
     new = SPENT.sub(lambda found: found[0] if "thought" in line or "attempt" in line else _spent(line), new)
-    if line.startswith("╭"):
-        return new[:-1].rstrip("─").ljust(COLUMNS - 1, "─") + "╮"
     if length == COLUMNS and (found := re.search(r" {2,}(?=\S+( {1,2}\S+)*$)", new)):
         missing = COLUMNS - len(new)
         new = f"{new[: found.start()]}{' ' * (len(found[0]) + missing)}{new[found.end() :]}"

@@ -5,39 +5,68 @@ from __future__ import annotations
 import getpass
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
-from agentkit.agent import Approved, Decision, Denied
-from agentkit.cli.keyboard import read_line, read_object
+from agentkit.agent import Approved, Decision, Denied, OwnLoop
+from agentkit.cli import call_effect
+from agentkit.cli.edited_arguments import read_arguments
+from agentkit.cli.keyboard import read_line
 from agentkit.cli.screen import Screen
-from agentkit.cli.terminal import arguments, visible, width
+from agentkit.cli.terminal import visible, width
 from agentkit.errors import ConfigError
 from agentkit.messages import ToolCall
 from agentkit.schemas.words import InvalidArguments
+from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.registry import ToolRegistry
 
-Decider = Callable[[ToolCall], Decision | None]
-"""Decides about a call; None leaves it waiting."""
+UNASKED: Final[Mapping[str, Decision]] = {
+    "always": Approved(),
+    "never": Denied("no calls are approved in this session"),
+}
 
-UNASKED: Mapping[str, Decision] = {"always": Approved(), "never": Denied("no calls are approved in this session")}
 
-
-def decider(choice: str, registry: ToolRegistry, screen: Screen, *, later: bool) -> Decider:
-    """Creates the function that decides.
+class Approvals:
+    """Decides about the calls of one chat.
 
     Args:
         choice: one of `APPROVALS`; `ask` asks at the terminal, and leaves a call waiting if there is none.
-        registry: the tools, to check edited arguments.
-        screen: where the question is shown.
-        later: whether a call can be left waiting.
     """
-    if choice in UNASKED:
-        return lambda call: UNASKED[choice]
-    if not sys.stdin.isatty():
-        return lambda call: None
-    return lambda call: ask(call, registry, screen, later=later)
+
+    def __init__(self, choice: str) -> None:
+        self.choice = choice
+        self.always: set[str] = set()  # the tools whose calls the person has approved for this chat
+
+    def decide(
+        self, call: ToolCall, registry: ToolRegistry, screen: Screen, loop: OwnLoop, *, later: bool, count: str = ""
+    ) -> Decision | None:
+        """Decide about a call; None leaves it waiting.
+
+        Args:
+            call: the call.
+            registry: the tools, to show what the call does, and to check edited arguments.
+            screen: where the question is shown.
+            loop: where keys are read.
+            later: whether a call can be left waiting.
+            count: which of several calls this is, such as `2 of 3`.
+        """
+        if self.choice in UNASKED:
+            return UNASKED[self.choice]
+        if call.name in self.always:
+            return Approved()
+        if not sys.stdin.isatty():
+            return None
+        question = Question(call, registry.get_tool(call.name), screen, later=later, count=count)
+        if screen.drawn:
+            from agentkit.cli.approval_block import ask_by_key
+
+            decision = loop.run(ask_by_key(question))
+        else:
+            decision = question.ask()
+        if question.always:
+            self.always.add(call.name)
+        return decision
 
 
 def who() -> str:
@@ -47,60 +76,104 @@ def who() -> str:
     return ""
 
 
-def ask(call: ToolCall, registry: ToolRegistry, screen: Screen, *, later: bool) -> Decision | None:
-    """Show the complete call, and ask until there is an answer. Ctrl-C and Ctrl-D mean later, or no without `later`."""
-    screen.line(f"{screen.style(visible(call.name), 'cyan', 'bold')} wants to run ({visible(call.id)}):")
-    for line in arguments(call.arguments, width(), "    "):
-        screen.line(line)
-    _forget_typed()
-    question = f"[y]es [n]o [e]dit{' [l]ater' if later else ''}? "
-    try:
-        while True:
-            match read_line(question).strip().lower():
-                case "y" | "yes":
-                    return Approved()
-                case "n" | "no":
-                    return Denied(read_line("reason (may be empty): ").strip())
-                case "e" | "edit":
-                    if (changed := _edited(call, registry, screen)) is not None:
-                        return Approved(changed)
-                case "l" | "later" if later:
-                    return None
-    except (EOFError, KeyboardInterrupt):
-        screen.line()
-        return None if later else Denied()
+class Question:
+    """One call, about which a person is asked.
 
-
-def read_arguments(text: str) -> dict[str, Any]:
-    """Read a call's arguments from JSON.
-
-    Raises:
-        ConfigError: it is not a JSON object, or a key in it has two values.
+    Attributes:
+        always: whether the person has approved all calls of this tool.
     """
-    return read_object(text, "the arguments", '{"path": "a.txt"}')
 
+    def __init__(self, call: ToolCall, tool: BoundTool | None, screen: Screen, *, later: bool, count: str) -> None:
+        self.call = call
+        self.tool = tool
+        self.screen = screen
+        self.later = later
+        self.effect = call_effect.effect(call, tool)
+        self.title = call_effect.title(call, self.effect, count)
+        self.always = False
 
-def _edited(call: ToolCall, registry: ToolRegistry, screen: Screen) -> Mapping[str, Any] | None:
-    """Edited arguments that match the tool, asked for until they do; None if they were not changed after all."""
-    with suppress(ImportError, ValueError):  # ValueError: an argument that the terminal's encoding cannot represent
-        import readline
+    def ask(self) -> Decision | None:
+        """Show what the call does, and ask until there is an answer: a line, for terminals without single keys.
 
-        readline.add_history(json.dumps(dict(call.arguments), default=str))
-    screen.note("Enter all arguments as one line of JSON. Arrow up: edit the current ones; empty: keep them.")
-    while text := read_line("json> ").strip():
+        Ctrl-C and Ctrl-D mean later, or no without `later`.
+        """
+        self.show(call_effect.SHOWN)
+        forget_typed()
+        more = " [v]iew all" if call_effect.rows(self.effect, width() - 4, call_effect.SHOWN)[1] else ""
+        question = f"[y]es [a]lways [n]o [e]dit{more}{' [l]ater' if self.later else ''}? "
         try:
-            given = read_arguments(text)
-            if (tool := registry.get_tool(call.name)) is not None:
-                tool.validate(given, lenient=False)
-        except (ConfigError, InvalidArguments) as e:
-            for line in str(e).split("\n"):
-                screen.line(screen.style(visible(line), "red"))
-        else:
-            return given
-    return None
+            while True:
+                match read_line(question).strip().lower():
+                    case "y" | "yes":
+                        return Approved()
+                    case "a" | "always":
+                        self.always = True
+                        return Approved()
+                    case "n" | "no":
+                        return Denied(read_line("reason (may be empty): ").strip())
+                    case "e" | "edit":
+                        if (changed := self._edited()) is not None:
+                            return Approved(changed)
+                    case "v" | "view":
+                        self.show(None)
+                    case "l" | "later" if self.later:
+                        return None
+        except (EOFError, KeyboardInterrupt):
+            self.screen.line()
+            return None if self.later else Denied()
+
+    def show(self, most: int | None) -> None:
+        """Write what the call does, for good.
+
+        Args:
+            most: lines of its body; None for all.
+        """
+        self.screen.line(self.screen.style(f"? {self.title}", "bold"))
+        rows, left = call_effect.rows(self.effect, width() - 4, most)
+        for mark, piece in rows:
+            self.screen.line(f"  {mark}{self._coloured(piece)}")
+        if left:
+            self.screen.line(self.screen.style(f"  … {left} more line{'s' * (left != 1)}", "dim"))
+        for line in call_effect.rest_lines(self.effect, width()):
+            self.screen.line(line)
+
+    def _coloured(self, line: str) -> str:
+        colour = {"+": "green", "-": "red", "@": "dim"}.get(line[:1])
+        return self.screen.style(line, colour) if colour and self.effect.language == call_effect.DIFF else line
+
+    def check(self, given: Mapping[str, Any]) -> None:
+        """Check edited arguments.
+
+        Raises:
+            InvalidArguments: they do not fit the tool.
+        """
+        if self.tool is not None:
+            self.tool.validate(dict(given), lenient=False)
+
+    def tell(self, error: Exception) -> None:
+        """Write why edited arguments were not taken."""
+        for line in str(error).split("\n"):
+            self.screen.line(self.screen.style(visible(line), "red"))
+
+    def _edited(self) -> Mapping[str, Any] | None:
+        """Edited arguments that match the tool, asked for until they do; None if they were not changed after all."""
+        with suppress(ImportError, ValueError):  # ValueError: an argument that the terminal's encoding lacks
+            import readline
+
+            readline.add_history(json.dumps(dict(self.call.arguments), default=str))
+        self.screen.note("Enter all arguments as one line of JSON. Arrow up: edit the current ones; empty: keep them.")
+        while text := read_line("json> ").strip():
+            try:
+                given = read_arguments(text)
+                self.check(given)
+            except (ConfigError, InvalidArguments) as e:
+                self.tell(e)
+            else:
+                return given
+        return None
 
 
-def _forget_typed() -> None:
+def forget_typed() -> None:
     """Discard keys that were typed before the question was shown: they cannot answer it."""
     with suppress(ImportError):  # not on Windows
         import termios

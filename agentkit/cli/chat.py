@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "chat",
         help="chat with a model in the terminal, with tools",
-        description="Chat with a model. Ctrl-C stops an answer, Ctrl-D ends the chat, /help lists what else there is. "
+        description="Chat with a model. Esc or Ctrl-C stops an answer, Ctrl-D ends the chat, /help lists the commands. "
         "If standard input is not a terminal, each line is one message.",
         epilog=examples(
             "agentkit chat -m openai:gpt-5 -t agentkit_tools.files:Files",
@@ -83,6 +83,8 @@ class Chat:
         """Chat until the input ends."""
         if sys.stdin.isatty() and capable(self.screen.out) and not installed():
             self.screen.note(BETTER)
+        if sys.stdin.isatty():
+            self.screen.start_at_bottom()
         status = self.conversation.open()
         unsent = 0
         with closing(self.messages()) as messages:
@@ -101,11 +103,17 @@ class Chat:
 
     def say(self, message: str) -> int:
         """Send a message and answer it; returns the status."""
+        typed = sys.stdin.isatty()
         try:
+            if typed:
+                self.screen.begin_turn()
             return self.conversation.say(message)
         except StoreError as e:
             self.screen.show_error(e)
             return 1
+        finally:
+            if typed:
+                self.screen.gap()
 
     def messages(self) -> Generator[str, None, None]:
         """The user's messages, until the input ends."""
@@ -135,7 +143,7 @@ class Chat:
         except OSError as e:
             self.screen.note(f"earlier messages are not kept: {e}")
             file = None
-        editor = LineEditor(PROMPT, self.commands.choices, file)
+        editor = LineEditor(PROMPT, self.commands.choices, file, self.conversation.toolbar)
 
         def ask() -> str | None:
             with disable_signals():  # else what it interrupts may be the editor's own beginning or end
@@ -146,18 +154,20 @@ class Chat:
 
 
 def typed_messages(ask: Callable[[], str | None], screen: Screen) -> Iterator[str]:
-    """Yield the user's messages until the input ends; Ctrl-C ends nothing, also where it comes as a signal.
+    """Yield the user's messages until the input ends, or Ctrl-C is pressed at two prompts, one after the other.
 
     Args:
         ask: asks for a message: it returns None after Ctrl-C, and raises EOFError after Ctrl-D.
         screen: shows what became of a key or a line that is not a message.
     """
-    answer = ""
+    answer, again = "", False
     while True:
+        asked = False
         try:  # all of it: between two prompts Ctrl-C is a signal
             if answer:
                 screen.line(answer)
                 answer = ""
+            asked = True
             message = ask()
         except ConfigError as e:
             message, answer = "", plain(f"error: {e}")
@@ -167,6 +177,10 @@ def typed_messages(ask: Callable[[], str | None], screen: Screen) -> Iterator[st
         except KeyboardInterrupt:
             message = None
         if message is None:
-            answer = "\n(Ctrl-D ends the chat)"
+            if asked and again:
+                screen.line()
+                return
+            answer, again = "\n(Ctrl-C again, or Ctrl-D, ends the chat)", again or asked
         elif message.strip():
+            again = False
             yield message.strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -14,9 +15,10 @@ from agentkit.errors import AgentkitError, ConfigError
 
 NATIVE: Final = "native"
 KEYS: Final = (
-    "Ctrl-C stops an answer. Alt-Enter, or a backslash before Enter, begins another line. What begins with // "
-    "is sent with one slash."
+    "Esc or Ctrl-C stops an answer. Ctrl-C twice or Ctrl-D ends the chat. Alt-Enter, or \\ and Enter, starts a new "
+    "line. To send a message starting with /, type //."
 )
+CLIPBOARD: Final = 100_000  # bytes: terminals ignore a longer text
 
 
 class ChatCommands:
@@ -49,13 +51,18 @@ class ChatCommands:
             "tools": [spec.name for spec in self.conversation.agent.registry.specs()],
             "model": [*self._models, *(f"{prefix}:" for prefix in PROVIDERS)],
             "format": [NATIVE, *formats.names()],
-            "approve": APPROVALS,
+            "approve": [*APPROVALS, *(f"ask {name}" for name in sorted(self.conversation.approvals.always))],
         }
 
     def _help(self, rest: str) -> None:
-        longest = max(map(len, WORDS)) + 1
-        for word, does in WORDS.items():
-            self.screen.line(f"{self.screen.style(f'/{word}'.ljust(longest), 'bold')}  {does}")
+        written = {word: f"/{word} {given}".rstrip() for word, (given, _) in WORDS.items()}
+        longest = max(map(len, written.values()))
+        for word, (_, does) in WORDS.items():
+            if longest + 2 + len(does) <= width():
+                self.screen.line(f"{self.screen.style(written[word].ljust(longest), 'bold')}  {does}")
+            else:
+                self.screen.line(self.screen.style(written[word], "bold"))
+                self.screen.line(f"    {does}")
         for line in block(KEYS, width()):
             self.screen.line(line)
 
@@ -98,7 +105,53 @@ class ChatCommands:
         return self.conversation.move(rest)
 
     def _approve(self, rest: str) -> None:
-        if rest and rest not in APPROVALS:
-            raise ConfigError(f"/approve {rest}{then(did_you_mean(rest, APPROVALS), 'write ask, always or never')}")
-        self.conversation.approve = rest or self.conversation.approve
-        self.screen.line(f"calls that wait for approval: {self.conversation.approve}")
+        approvals = self.conversation.approvals
+        choice, _, tool = rest.partition(" ")
+        if choice and choice not in APPROVALS:
+            raise ConfigError(f"/approve {rest}{then(did_you_mean(choice, APPROVALS), 'write ask, always or never')}")
+        if tool := tool.strip():
+            self._approve_tool(choice, tool)
+        elif choice:
+            approvals.choice = choice
+            approvals.always.clear()
+        always = f"; always for {', '.join(sorted(approvals.always))}" if approvals.always else ""
+        self.screen.line(plain(f"calls that wait for approval: {approvals.choice}{always}"))
+
+    def _approve_tool(self, choice: str, tool: str) -> None:
+        """Approve each call of one tool, or ask about it again."""
+        always, names = self.conversation.approvals.always, [s.name for s in self.conversation.agent.registry.specs()]
+        if tool not in names:
+            raise ConfigError(f"there is no tool {tool!r}{then(did_you_mean(tool, names), '/tools lists them')}")
+        if choice == "never":
+            raise ConfigError("for one tool, write /approve ask TOOL or /approve always TOOL")
+        always.add(tool) if choice == "always" else always.discard(tool)
+
+    def _raw(self, rest: str) -> None:
+        lines = list(self.conversation.record.raw(width(), self.screen.style))
+        for line in lines or [self.screen.style("there is no response yet", "dim")]:
+            self.screen.line(line)
+
+    def _usage(self, rest: str) -> None:
+        record = self.conversation.record
+        usage, n = record.usage, record.responses
+        cached = f", {usage.cached_tokens:,} of them cached" if usage.cached_tokens else ""
+        self.screen.line(
+            f"{n} response{'s' * (n != 1)}: {usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out; "
+            f"context: {record.context:,}"
+        )
+
+    def _copy(self, rest: str) -> None:
+        text = self.conversation.record.text.encode()
+        if not self.screen.drawn:
+            raise ConfigError("/copy: this terminal has no clipboard")
+        if not text or len(text) > CLIPBOARD:
+            raise ConfigError(f"/copy: {'the answer is too long' if text else 'there is no answer yet'}")
+        self.screen.out.write(f"\x1b]52;c;{base64.b64encode(text).decode()}\x07")
+        self.screen.note("sent to the terminal's clipboard")
+
+    def _retry(self, rest: str) -> int:
+        return self.conversation.retry()
+
+    def _clear(self, rest: str) -> None:
+        self.conversation.clear()
+        self.screen.note("an empty conversation, in memory only")

@@ -6,16 +6,15 @@ Knows no input: `agentkit chat` and `agentkit run` get the messages.
 from __future__ import annotations
 
 import argparse
-import asyncio
-import logging
 import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.cli.model_choice import ModelChoice, model_log
+from agentkit.cli.last_response import ChatRecord
+from agentkit.cli.model_choice import ModelChoice
+from agentkit.cli.run_display import shown
 from agentkit.cli.screen import Screen
 from agentkit.cli.serve_mcp import servers
 from agentkit.cli.terminal import plain, visible, width
@@ -23,7 +22,7 @@ from agentkit.cli.threads import store_option
 from agentkit.errors import ConfigError, ProviderError, StoreError, ThreadBusy
 
 if TYPE_CHECKING:
-    from agentkit.agent import Agent, OwnLoop, RunStream
+    from agentkit.agent import Agent, Decision, OwnLoop
     from agentkit.cli.chat_storage import InThread, KeptChat
     from agentkit.messages import ToolCall
     from agentkit.threads import Log, ThreadManager
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 RECENT: Final = 4  # entries shown when a thread is reopened
 WAITS: Final = 3  # the exit status if a call is waiting for approval
 STOPPED: Final = -1  # no exit status: the user stopped an answer
-TICK: Final = 0.08  # seconds between two drawings
 
 
 @contextmanager
@@ -74,6 +72,7 @@ class ChatSession:
     def __init__(
         self, agent: Agent, arguments: argparse.Namespace, loop: OwnLoop, screen: Screen, *, greeting: bool
     ) -> None:
+        from agentkit.cli.approval_prompt import Approvals
         from agentkit.cli.chat_storage import InMemory
 
         self.agent = agent
@@ -82,10 +81,10 @@ class ChatSession:
         self.thread: str | None = arguments.thread
         self.store: str = arguments.store
         self.choice = ModelChoice.of(arguments)
-        self.approve: str = arguments.approve
+        self.approvals = Approvals(arguments.approve)
         self.kept: KeptChat = InMemory(agent)
         self.manager: ThreadManager | None = None
-        self.wrote = False  # whether the user wrote anything in this session
+        self.record = ChatRecord()
         self._greeting = greeting
         self._to_close: list[Any] = [agent.model]
 
@@ -108,7 +107,7 @@ class ChatSession:
         self.thread, self.kept = name, (thread := self.in_thread(name))
         log = self.loop.run(thread.show())
         entries = log.entries if log is not None else ()
-        self.greet(f", thread {thread.id}: {f'{len(entries)} entries' if entries else 'new'}")
+        self.greet(f" · thread {thread.id} ({f'{len(entries)} entries' if entries else 'new'})")
         if log is not None and entries and self._greeting:
             if len(entries) > RECENT:
                 self.screen.note(f"… {len(entries) - RECENT} earlier entries")
@@ -157,10 +156,45 @@ class ChatSession:
         """Show the model and its tools."""
         if not self._greeting:
             return
-        tools = ", ".join(spec.name for spec in self.agent.registry.specs()) or "none"
-        self.screen.note(
-            f"{self.agent.model.name}, tools: {tools}{where}. Ctrl-C stops an answer, Ctrl-D ends, /help lists more."
-        )
+        from agentkit import __version__
+
+        tools = len(self.agent.registry.specs())
+        count = f"{tools or 'no'} tool{'s' * (tools != 1)}"
+        self.screen.note(f"agentkit {__version__} · {self.agent.model.name} · {count}{where} · /help")
+
+    def clear(self) -> None:
+        """Start an empty conversation, in memory."""
+        from agentkit.cli.chat_storage import InMemory
+
+        self.thread, self.kept, self.record = None, InMemory(self.agent), ChatRecord()
+
+    def retry(self) -> int:
+        """Answer the last message again, as if it had not been answered. Returns the status.
+
+        Raises:
+            ConfigError: there is no message yet, or the conversation is in a thread, where nothing is removed.
+        """
+        from agentkit.cli.chat_storage import InMemory
+
+        if self.record.said is None:
+            raise ConfigError("/retry: there is no message yet")
+        if not isinstance(self.kept, InMemory):
+            raise ConfigError("/retry: nothing is removed from a thread; send the message again")
+        self.kept.forget_answer()
+        return self.say(self.record.said)
+
+    def toolbar(self) -> str:
+        """The model, the format, the thread, and the tokens so far, in one line."""
+        model, usage = self.agent.model, self.record.usage
+        parts = [
+            model.name,
+            str(model.format or "native"),
+            "in memory" if self.thread is None else f"thread {self.thread}",
+        ]
+        if any(usage):
+            parts.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
+            parts.append(f"ctx {self.record.context:,}")
+        return visible(" · ".join(parts))
 
     def ask(self, message: str) -> int:
         """Say one message, and nothing before it: it also answers what an interrupted run left open.
@@ -174,15 +208,13 @@ class ChatSession:
     def say(self, message: str) -> int:
         """Add the user's message, and let the model answer. Returns the status."""
         self.loop.run(self.kept.say(message))
-        self.wrote = True
+        self.record.said = message
         return self.answer()
 
     def answer(self) -> int:
         """Let the model answer; ask about waiting calls and continue until only postponed ones are left."""
-        from agentkit.cli.approval_prompt import decider
         from agentkit.processor.approval import STARTED_BEFORE
 
-        decide = decider(self.approve, self.agent.registry, self.screen, later=self.thread is not None)
         put_off: set[str] = set()
         while True:
             status = self.follow()
@@ -191,18 +223,25 @@ class ChatSession:
             waiting = self.loop.run(self.kept.waiting())
             if not waiting:
                 return 0
-            undecided = {call.id for call in waiting} - put_off
+            undecided = [call for call in waiting if call.id not in put_off]
             again = self.loop.run(self.kept.started_before())
-            for call in waiting:
-                if call.id in undecided & again:
+            for n, call in enumerate(undecided, 1):
+                if call.id in again:
                     self.screen.note(visible(f"{call.name} ({call.id}): {STARTED_BEFORE}"))
-                if call.id in undecided and not self.settled(call, decide(call)):
+                if not self.settled(call, self.decide(call, f"{n} of {len(undecided)}" if len(undecided) > 1 else "")):
                     put_off.add(call.id)
-            if undecided <= put_off:
+            if {call.id for call in undecided} <= put_off:
                 self.tell_waiting(waiting)
                 return WAITS
 
-    def settled(self, call: ToolCall, decision: Any) -> bool:
+    def decide(self, call: ToolCall, count: str) -> Decision | None:
+        """Ask about a call, unless that is decided in advance; `count` is such as `2 of 3`."""
+        registry, later = self.agent.registry, self.thread is not None
+        decision = self.approvals.decide(call, registry, self.screen, self.loop, later=later, count=count)
+        self.screen.decided(call, _in_words(decision))
+        return decision
+
+    def settled(self, call: ToolCall, decision: Decision | None) -> bool:
         """Store a decision about a call at once; False if it was postponed."""
         if decision is None:
             return False
@@ -221,7 +260,8 @@ class ChatSession:
         stream = self.kept.run()
         try:
             with self.screen.answering(self.agent.model.name):
-                stopped = self.loop.run(shown(stream, self.screen, _sdk(self.agent.model)))
+                keys = self._greeting and self.screen.drawn and sys.stdin.isatty()
+                stopped = self.loop.run(shown(stream, self.screen, self.record, self.agent.model, keys=keys))
         except ThreadBusy as e:
             self.tell_busy(e)
             return 1
@@ -246,7 +286,9 @@ class ChatSession:
 
         where = f"{in_words(busy.owner)} is running this thread" if busy.owner else "this thread was taken over"
         self.screen.problem(visible(f"not answered here: {where}."))
-        kept = "Your message is saved and will be answered there" if self.wrote else "It continues there"
+        kept = (
+            "Your message is saved and will be answered there" if self.record.said is not None else "It continues there"
+        )
         self.screen.line(f"{kept}, or by the next run on this thread; open it again to read the answer.")
 
     def _tell_of_others(self, text: str) -> None:
@@ -263,47 +305,9 @@ class ChatSession:
         self.screen.line(self.screen.style(f"waits for approval: {names}; {visible(how)}", "dim"))
 
 
-def _sdk(model: Any) -> str:
-    """The module of the SDK that a model uses; empty if it uses none."""
-    return getattr(getattr(getattr(model, "inner", model), "vendor", None), "sdk", "")
+def _in_words(decision: Decision | None) -> str:
+    from agentkit.agent import Approved
 
-
-async def shown(stream: RunStream, screen: Screen, sdk: str) -> bool:
-    """Write a run's events as they arrive; returns whether Ctrl-C stopped it.
-
-    The first Ctrl-C cancels the run, whose last events are still shown; the second one ends the program.
-
-    Args:
-        stream: the run.
-        screen: where it is shown.
-        sdk: a module that it needs. It is loaded in a thread, because that takes a second or two.
-    """
-
-    async def follow() -> None:
-        if sdk:
-            await asyncio.to_thread(import_module, sdk)
-        async with stream:
-            async for event in stream:
-                screen.show(event)
-
-    async def tick() -> None:
-        while True:
-            screen.tick()
-            await asyncio.sleep(TICK)
-
-    def show_retry(record: logging.LogRecord) -> bool:
-        if (wait := getattr(record, "retry_in", None)) is not None:
-            screen.show_retry(record.getMessage(), wait)
-        return True
-
-    work, ticking = asyncio.ensure_future(follow()), asyncio.ensure_future(tick())
-    try:
-        with model_log(logging.INFO, show_retry):
-            await asyncio.shield(work)
-    except asyncio.CancelledError:
-        stream.cancel()
-        await work
-        return True
-    finally:
-        ticking.cancel()
-    return False
+    if decision is None:
+        return ""
+    return "approved" if isinstance(decision, Approved) else "denied"

@@ -48,6 +48,12 @@ class InMemory:
         self.messages = self._before = result.messages if result.new_messages else self._before
         self._last = result
 
+    def forget_answer(self) -> None:
+        """Remove the last message of the user, and its answer."""
+        places = [n for n, message in enumerate(self.messages) if isinstance(message, UserMessage)]
+        if places:
+            self.messages = self._before = self.messages[: places[-1]]
+
     async def waiting(self) -> tuple[ToolCall, ...]:
         """The calls that wait for approval."""
         return () if self._last is None else self._last.pending

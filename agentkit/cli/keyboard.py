@@ -136,6 +136,13 @@ def _unechoed(termios: Any, mode: list[Any], by_line: bool) -> None:
 
 
 @contextmanager
+def collect_lines() -> Iterator[None]:
+    """Let the terminal collect and echo lines, for another program that uses it."""
+    with _terminal(_by_line):
+        yield
+
+
+@contextmanager
 def disable_signals() -> Iterator[None]:
     """Make Ctrl-C a key like the others, for a reader of keys, even before and after it reads."""
     with _terminal(_unsignalled):

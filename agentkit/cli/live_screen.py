@@ -1,4 +1,4 @@
-"""Events drawn on a terminal: Markdown as it streams, calls as panels, and a line with the state of the run.
+"""Events drawn on a terminal: Markdown as it streams, each call as one line, and a line with the state of the run.
 
 Complete parts are printed once and for good; only the part that may still change is drawn again, in the lines below.
 So nothing flickers, and scrolled lines are never touched. Loads rich.
@@ -9,18 +9,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.text import Text as Styled
 
-from agentkit.cli.call_panels import CallPanel
+from agentkit.cli.call_lines import WAITING, CallLine, CallLines
 from agentkit.cli.keyboard import disable_echo
+from agentkit.cli.live_region import LiveRegion
 from agentkit.cli.markdown_blocks import MarkdownBlocks
 from agentkit.cli.markdown_lines import THEME, MarkdownLines, Safe
+from agentkit.cli.run_status import RunStatus
 from agentkit.cli.screen import OF_CALLS, PrintedLines, Screen
-from agentkit.cli.terminal import plain, truncate, visible
+from agentkit.cli.terminal import plain, truncate
 from agentkit.events import (
     ApprovalRequired,
     ArgumentDelta,
@@ -38,11 +39,9 @@ from agentkit.events import (
     UnreadCall,
     Usage,
 )
-from agentkit.models.tokens import text_tokens
+from agentkit.messages import ToolCall
 
 THOUGHT: Final = 2_000  # characters kept of thinking, of which one line is shown
-FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-PER_SECOND: Final = 10  # frames
 LONG: Final = 4_000  # characters of a block that is drawn as Markdown while it grows
 
 
@@ -60,13 +59,15 @@ class LiveScreen(Screen):
             file=out, force_terminal=True, theme=THEME, highlight=False, markup=False, emoji=False, soft_wrap=False
         )
         super().__init__(out, not self._console.no_color, answers)
+        self.drawn = True
         self._clock = clock
-        self._live: Live | None = None  # the region that is drawn again, while a run is shown
+        self._region = LiveRegion(self._console, out)
+        self._running = False  # whether a run is shown
         self._blocks = MarkdownBlocks()
         self._thought: tuple[float, str] | None = None  # since when, and the first of it
-        self._panels: dict[int, CallPanel] = {}
-        self._status = Status(clock, "")
-        self._after_text = False  # whether the last thing printed was a block of text
+        self._calls = CallLines(clock)
+        self._status = RunStatus(clock, "")
+        self._after = ""  # the kind of the last part that was printed
 
     def show(self, event: Event) -> None:
         """Note one event; it is drawn at the next tick, or, if it completes something, at once."""
@@ -76,10 +77,12 @@ class LiveScreen(Screen):
             self._said()
         match event:
             case Text(text):
+                self._print_calls(self._calls.next_response())
                 self._status.add_text("writing", text)
                 self._blocks.feed(plain(text))
                 self._answer += text
             case Thinking(text):
+                self._print_calls(self._calls.next_response())
                 self._status.add_text("thinking", text)
                 began, said = self._thought or (self._clock(), "")
                 self._thought = (began, (said + text)[:THOUGHT])
@@ -95,75 +98,100 @@ class LiveScreen(Screen):
     def _of_calls(self, event: Event) -> None:
         match event:
             case CallStart(index, name):
+                self._print_calls(self._calls.next_response())
                 self._status.doing("calling", plain(name))
-                self._panels[index] = CallPanel(name, self._clock())
+                self._calls.started(index, name)
             case ArgumentDelta(index, text, key):
                 self._status.add_text("", text)
-                self._panel(index).write(text, key)
+                self._calls.line(index).write(text, key)
             case CallEnd(index, call):
-                self._panel(index).show_call(call)
+                self._calls.line(index, call)
             case ToolStarted(index, call):
                 self._status.doing("running", plain(call.name))
-                panel = self._panel(index, call)
-                panel.began, panel.seconds = self._clock(), 0.0
+                line = self._calls.line(index, call)
+                line.began, line.seconds, line.state = self._clock(), 0.0, ""
             case ToolCompleted() | ToolFailed() | ToolSkipped():
-                self._panel(event.index, event.call).show_result(event)
-                self._print(self._panels.pop(event.index))
-                self._status.doing("running", "") if self._panels else self._status.waiting()
+                self._calls.line(event.index, event.call).show_result(event)
+                self._print_calls(self._calls.take_answered())
+                self._status.doing("running", "") if self._calls.shown else self._status.waiting()
             case ApprovalRequired(index, call, reason):
-                self._panels.pop(index, None)  # its arguments are shown with the question, or with the answer
-                why = f": {visible(reason)}" if reason else ""
-                title = (("? ", "bold cyan"), (visible(call.name), "bold"))
-                self._print(Styled.assemble(*title, f" waits for approval{why}"))
-
-    def _panel(self, index: int, call: Any = None) -> CallPanel:
-        if index not in self._panels:
-            self._panels[index] = CallPanel(call.name if call is not None else "", self._clock())
-            if call is not None:
-                self._panels[index].show_call(call)
-        return self._panels[index]
+                self._calls.line(index, call).state = WAITING
+                if reason:
+                    self.note(f"{call.name}: {reason}")
 
     @contextmanager
     def answering(self, who: str) -> Iterator[None]:
         """While a run is shown, draw the region below the complete parts; the tools' output appears above it."""
-        self._status = Status(self._clock, plain(who))
+        self._status = RunStatus(self._clock, plain(who))
         self.printed = PrintedLines()
-        live = Live(
-            get_renderable=self._region, console=self._console, auto_refresh=False, transient=True,
-            redirect_stdout=False, redirect_stderr=False,
-        )  # fmt: skip
+        self._calls.begin()
         with disable_echo(), redirect_stdout(self.printed), redirect_stderr(self.printed):
-            live.start(refresh=True)
-            self._live = live
+            self._running = True
+            self._draw()
             try:
                 yield
             finally:
                 self._folded()
                 self._said(whole=True)
                 self._others(rest=True)
-                for panel in self._panels.values():
-                    self._print(panel)
-                self._panels.clear()
-                self._live = None
-                live.stop()
+                self._print_calls(self._calls.take_ended())
+                self._running = False
+                self._region.erase()
                 self.write_answer()
 
     def tick(self) -> None:
         """Draw the changes since the last tick."""
-        if self._live is None:
+        if not self._running:
             return
         self._others()
         if self.answers is None:
             self._blocks_done(self._blocks.take_finished())
-        for panel in self._panels.values():
-            if panel.seconds is not None:
-                panel.seconds = self._clock() - panel.began
-        self._live.refresh()
+        self._calls.tick()
+        self._draw()
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """The columns and rows of the terminal, now."""
+        return self._console.width, self._console.height
+
+    def start_at_bottom(self) -> None:
+        """Scroll all lines away: the conversation grows at the bottom of the window, above the toolbar.
+
+        Below the part that is drawn again nothing may be empty: for each row that narrowing adds, tmux would scroll a
+        row away at the top, even if there are empty ones at the bottom.
+        """
+        self.out.write("\n" * (self._console.height - 1))
+
+    def ask(self, part: RenderableType) -> None:
+        """Draw a question, below the calls that are decided."""
+        gap = [Styled("")] if self._after not in ("", "call") or self._calls.shown else []
+        self._region.draw(Group(*self._calls.shown, *gap, part))
+
+    def asked(self) -> None:
+        """Remove the question."""
+        self._region.erase()
+
+    def decided(self, call: ToolCall, state: str) -> None:
+        """Show what was decided about a call: with it when it runs, or now if it does not run."""
+        if state:
+            self._calls.decided(call.id, state)
+        elif (line := self._calls.take(call.id)) is not None:
+            line.state = "left for later"
+            self._print_calls(iter([line]))
 
     def line(self, text: str = "") -> None:
         """Write a separate line, folded between words."""
         self.fresh()
-        self._print(Styled.from_ansi(text))
+        self._print(Styled.from_ansi(text), "line" if text else "")
+
+    def begin_turn(self) -> None:
+        """Write the empty line between a message and its answer."""
+        self._print(Styled(""), "")
+
+    def gap(self) -> None:
+        """Write an empty line, unless there is one."""
+        if self._after:
+            self._print(Styled(""), "")
 
     def fresh(self) -> None:
         """Print the rest of the text."""
@@ -175,13 +203,17 @@ class LiveScreen(Screen):
         super().show_retry(why, seconds)
         self._status.doing(f"waiting {seconds:.0f} s before the next attempt", "")
 
+    def print_part(self, part: RenderableType) -> None:
+        """Print something for good."""
+        self._print(part, "line")
+
     def _folded(self) -> None:
         """Print the thinking as one line."""
         if self._thought is None:
             return
         (began, said), self._thought = self._thought, None
         head = f"thought for {self._clock() - began:.0f} s: "
-        self._print(Styled(truncate(head + said, self._console.width), "dim italic"))
+        self._print(Styled(truncate(head + said, self._console.width), "dim italic"), "line")
 
     def _said(self, whole: bool = False) -> None:
         """Print the rest of the text. With `answers` it is an answer only if it is the last."""
@@ -192,73 +224,48 @@ class LiveScreen(Screen):
 
     def _blocks_done(self, blocks: list[str]) -> None:
         for block in blocks:
-            if self._after_text:
-                self._console.print()
-            self._print(MarkdownLines(block))
-            self._after_text = True
+            self._print(MarkdownLines(block), "text", apart=True)
+
+    def _print_calls(self, lines: Iterator[CallLine]) -> None:
+        for line in lines:
+            self._print(line, "call", apart=self._after != "call")
 
     def _others(self, *, rest: bool = False) -> None:
         for line in self.printed.lines(rest=rest):
-            self._print(Styled(line))
+            self._print(Styled(line), "line")
 
-    def _print(self, part: RenderableType) -> None:
+    def _print(self, part: RenderableType, kind: str, *, apart: bool = False) -> None:
+        """Print a part for good, above what is drawn again.
+
+        Args:
+            part: the part.
+            kind: what it is: `text`, `call` or `line`; empty for an empty line.
+            apart: whether there is an empty line between it and the part before it.
+        """
+        self._region.erase()
+        if apart and self._after:
+            self._console.print()
         self._console.print(Safe(part), end="")
-        self._after_text = False
+        self._after = kind
+        if self._running:
+            self._draw()
 
-    def _region(self) -> RenderableType:
-        """Return the part that may still change: never higher than the terminal, whose scrolled lines stay."""
+    def _draw(self) -> None:
+        """Draw the part that may still change: never higher than the terminal, whose scrolled lines stay."""
         height = max(self._console.height - 2, 1)
         status = Styled(truncate(self._status.line(), self._console.width - 1), "dim")
-        return Group(Safe(*self._unfinished(height), last=height), Safe(status))
+        open_part = Safe(*self._unfinished(height), last=height)
+        last = self._region.fitting(open_part, height)
+        self._region.draw(Group(Safe(open_part, last=last), Safe(status)))
 
     def _unfinished(self, height: int) -> Iterator[RenderableType]:
+        gap = [Styled("")] if self._after else []
         if self._thought is not None:
             words = truncate(" ".join(self._thought[1].split())[-self._console.width :], self._console.width - 2)
             yield Safe(Styled(f"… {words}", "dim italic"))
         elif self._blocks.open.strip() and self.answers is None:
-            yield Safe(*([""] if self._after_text else []), _growing(self._blocks.open, height), last=height)
-        yield from map(Safe, self._panels.values())
-
-
-class Status:
-    """The state of one run of the model `who`."""
-
-    def __init__(self, clock: Callable[[], float], who: str) -> None:
-        self._clock, self._who = clock, who
-        self._began = clock()
-        self._spent = Usage()
-        self._streamed = 0.0  # tokens of the response, as estimated
-        self.waiting()
-
-    def waiting(self) -> None:
-        """Set the activity to waiting for the model."""
-        self.doing("waiting for", self._who)
-
-    def doing(self, what: str, name: str) -> None:
-        """Set the activity: such as `running`, and a tool's name."""
-        self._doing = f"{what} {name}".strip()
-
-    def add_text(self, what: str, text: str) -> None:
-        """Count some more of a response; `what` is such as `writing`, or empty to keep it."""
-        self._doing = what or self._doing
-        self._streamed += text_tokens(text)
-
-    def add_usage(self, usage: Usage) -> None:
-        """Take over the provider's count."""
-        self._spent = self._spent.plus(usage)
-        self._streamed = 0.0
-
-    def line(self) -> str:
-        """Write the state, now."""
-        seconds = self._clock() - self._began
-        parts = [f"{FRAMES[int(seconds * PER_SECOND) % len(FRAMES)]} {seconds:.0f} s", self._doing]
-        out = self._spent.output_tokens + round(self._streamed)
-        if self._spent.input_tokens:
-            parts.append(f"{self._spent.input_tokens:,} tokens in")
-        if out:
-            unit = "out" if self._spent.input_tokens else f"token{'s' * (out != 1)} out"
-            parts.append(f"{'~' if self._streamed else ''}{out:,} {unit}")
-        return " · ".join(filter(None, parts))
+            yield Safe(*gap, _growing(self._blocks.open, height), last=height)
+        yield from self._calls.shown
 
 
 def _growing(source: str, height: int) -> RenderableType:

@@ -21,6 +21,7 @@ from rich.theme import Theme
 from agentkit.cli.markdown_blocks import reader
 from agentkit.cli.terminal import plain
 
+BAR: Final = "│ "  # before each line of code
 LARGE: Final = 20_000  # characters of code that are still highlighted: a lexer may be slow on hostile code
 
 # Colours of the terminal's own palette, without backgrounds, and of these only the four that can be read on white and
@@ -56,7 +57,7 @@ class _Heading(Heading):
 
 
 class _Code(CodeBlock):
-    """Code under the name of its language, without a background."""
+    """Code after a bar at the left, under the name of its language, without a background."""
 
     @classmethod
     def create(cls, markdown: Markdown, token: Any) -> _Code:
@@ -65,10 +66,30 @@ class _Code(CodeBlock):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         info, text = self.lexer_name, str(self.text).rstrip("\n")
         if info:
-            yield Text(info, style="dim")
-        language = info.partition(" ")[0]
-        dull = not language or len(text) > LARGE
-        yield Text(text) if dull else Syntax(text, language, theme=_CODE, word_wrap=True, tab_size=4)
+            yield Text(f"{BAR}{info}", style="dim italic")
+        width = max(options.max_width - len(BAR), 1)
+        for line in _code_lines(text, info.partition(" ")[0]):
+            for piece in line.wrap(console, width, overflow="fold", tab_size=4) or [line]:
+                yield Text.assemble((BAR, "dim"), piece)
+
+
+def _code_lines(text: str, language: str) -> list[Text]:
+    if not language or len(text) > LARGE:
+        return [Text(line) for line in text.expandtabs(4).split("\n")]
+    syntax = Syntax("", language, theme=_CODE, tab_size=4)
+    lines = list(syntax.highlight(text.expandtabs(4)).split("\n", allow_blank=True))
+    return lines[: text.count("\n") + 1]
+
+
+def highlighted(text: str, file: str) -> list[Text]:
+    """The lines of a text in the colours of its language.
+
+    Args:
+        text: lines without tabs and control characters.
+        file: the language, as pygments names it, or the name of such a file; without colours if it is unknown.
+    """
+    language = file if "." not in file else Syntax.guess_lexer(file)
+    return _code_lines(text, "" if language == "default" else language)
 
 
 class _Item(ListItem):

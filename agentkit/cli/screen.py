@@ -11,6 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, TextIO
 
 from agentkit.cli.flag_words import in_flags
+from agentkit.cli.short_reasons import REASONS, short_reason
 from agentkit.cli.terminal import arguments, block, duration, first_lines, plain, truncate, visible, width
 from agentkit.events import (
     ApprovalRequired,
@@ -31,6 +32,7 @@ from agentkit.events import (
 
 if TYPE_CHECKING:
     from agentkit.agent import RunResult
+    from agentkit.messages import ToolCall
 
 STYLES: Final = {"dim": "2", "bold": "1", "red": "31", "green": "32", "cyan": "36"}
 LINES: Final = 10  # shown of the arguments, and of the result
@@ -96,6 +98,7 @@ class Screen:
 
     def __init__(self, out: TextIO, colour: bool | None = None, answers: TextIO | None = None) -> None:
         self.out = out
+        self.drawn = False  # whether this is a terminal that draws, and reads single keys
         self.answers = answers
         self._answer = ""
         self._over = False  # whether the response that it is from is over
@@ -133,7 +136,7 @@ class Screen:
         if isinstance(event, UnreadCall):
             self.note(f"↻ this call of {event.name} could not be read" if event.name else "↻ a call could not be read")
         elif not self._invented:
-            self.note("↻ the model went on with a result or a message that it made up; that is discarded")
+            self.note("(the model imitated a tool result)")
         self._invented = isinstance(event, InventedResult)
 
     def _of_calls(self, event: Event) -> None:
@@ -148,7 +151,8 @@ class Screen:
                 mark, colour, code = outcome(event)
                 spent = "" if isinstance(event, ToolSkipped) else duration(event.seconds)
                 head = [plain(event.call.name) or "unreadable call", code, self.style(spent, "dim")]
-                lines = result_lines(event.result.text, width() - 4)
+                text = event.result.text
+                lines = result_lines(short_reason(code, text) if code in REASONS else text, width() - 4)
                 separator = " " if len(lines) == 1 else "\n    "
                 said = separator.join(["", *lines])
                 self.line(f"{self.style(mark, colour)} {' '.join(filter(None, head))}:{said}")
@@ -179,18 +183,27 @@ class Screen:
         self._answer, self._over = "", False
 
     def show_end(self, result: RunResult) -> None:
-        """Show the tokens of a run, if the server reports them, and why it ended, if that is unusual."""
-        notes = []
-        if any(result.usage):
-            notes.append(f"{result.usage.input_tokens} tokens in, {result.usage.output_tokens} out")
-        if result.finish not in ("stop", "approval"):
-            notes.append(f"ended by {result.finish}")
+        """Show why a run ended, if that is unusual."""
         self.fresh()
-        if notes:
-            self.note(f"({', '.join(notes)})")
+        if result.finish not in ("stop", "approval"):
+            self.note(f"(ended by {result.finish})")
 
     def show_break(self, result: RunResult) -> None:
         """Write the result of an interrupted run, for a program; a person has seen why."""
+
+    def decided(self, call: ToolCall, state: str) -> None:
+        """Show what was decided about a call; empty: nothing yet. Here the answer to the question shows it."""
+
+    def start_at_bottom(self) -> None:
+        """Start a conversation; a terminal that draws scrolls its lines away."""
+
+    def begin_turn(self) -> None:
+        """Write the empty line between a message and its answer."""
+        self.line()
+
+    def gap(self) -> None:
+        """Write an empty line, unless there is one."""
+        self.line()
 
     def note(self, text: str) -> None:
         """Write a line about the session."""

@@ -8,16 +8,21 @@ from typing import Final, NamedTuple
 
 from agentkit.checks.spelling import did_you_mean
 
-WORDS: Final[Mapping[str, str]] = {
-    "help": "this list",
-    "exit": "end the chat, as Ctrl-D does",
-    "tools": "the tools that the model may call; /tools NAME: one in detail",
-    "model": "which model answers; /model NAME: another one from now on",
-    "format": "how calls are written; /format NAME: as text, /format native: not",
-    "thread": "where the chat is kept; /thread NAME: there, or continue that one",
-    "approve": "what is done with calls that wait: /approve ask, always or never",
+WORDS: Final[Mapping[str, tuple[str, str]]] = {
+    "help": ("", "list these commands"),
+    "tools": ("[NAME]", "list the tools, or describe one"),
+    "model": ("[NAME]", "show or change the model"),
+    "format": ("[NAME|native]", "show or change how the model writes calls"),
+    "approve": ("[ask|always|never] [TOOL]", "how to treat calls that need approval"),
+    "raw": ("", "show the last response as the model wrote it"),
+    "retry": ("", "ask for another answer to the last message"),
+    "copy": ("", "copy the last answer to the clipboard"),
+    "usage": ("", "show the tokens of this chat"),
+    "thread": ("[NAME]", "show the thread, or continue in another one"),
+    "clear": ("", "start an empty conversation, in memory"),
+    "exit": ("", "end the chat"),
 }
-"""Each word, and its effect."""
+"""Each word, with its arguments and its effect."""
 
 ALIKE: Final[Mapping[str, str]] = {"quit": "exit", "q": "exit", "bye": "exit", "?": "help", "h": "help"}
 """Words of other programs, with our word for each."""

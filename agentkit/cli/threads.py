@@ -229,7 +229,8 @@ async def _entries(manager: ThreadManager, arguments: argparse.Namespace) -> str
 
 async def approve(manager: ThreadManager, arguments: argparse.Namespace) -> int:
     """Let a call run when the thread continues."""
-    from agentkit.cli.approval_prompt import read_arguments, who
+    from agentkit.cli.approval_prompt import who
+    from agentkit.cli.edited_arguments import read_arguments
 
     given = None if arguments.arguments is None else read_arguments(arguments.arguments)
     if arguments.tools:

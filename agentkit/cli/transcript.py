@@ -143,7 +143,8 @@ class _Page(NamedTuple):
             if may_have_run(call):
                 yield from block(STARTED_BEFORE, self.width, "    ? ")
         if decision := _decided(call):
-            yield from block(decision, self.width, "    ✗ " if decision.startswith("denied") else "    ✓ ")
+            mark = "✓" if decision.startswith("approved") else "✗"
+            yield from block(decision, self.width, f"    {mark} ")
         if call.answer is not None and isinstance(answer := from_json(call.answer), ToolMessage):
             yield from self._text(_readable(answer.content), "    = ")
 

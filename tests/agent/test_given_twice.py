@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import Agent, openapi_schema
-from agentkit.cli.approval_prompt import read_arguments
+from agentkit.cli.edited_arguments import read_arguments
 from agentkit.errors import ConfigError
 from agentkit.messages import ToolMessage
 from agentkit.models import native_arguments

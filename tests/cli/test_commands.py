@@ -355,7 +355,7 @@ def test_ctrl_c_at_the_prompt_says_how_to_end() -> None:
         terminal.wait_for("you> ")
         terminal.type("half")
         terminal.wait_for("half")  # echoed; a Ctrl-C right behind keys that readline has not read yet would hang it
-        terminal.press("\x03", until="(Ctrl-D ends the chat)\n")
+        terminal.press("\x03", until="(Ctrl-C again, or Ctrl-D, ends the chat)\n")
         terminal.wait_for("you> ")
         terminal.type("\x04")
         assert terminal.status() == 0

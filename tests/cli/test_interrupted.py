@@ -125,4 +125,4 @@ def test_between_two_prompts_ctrl_c_ends_no_chat(times: int) -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert out.times == 0
-    assert ("(Ctrl-D ends the chat)" in out.getvalue()) == bool(times)
+    assert ("(Ctrl-C again, or Ctrl-D, ends the chat)" in out.getvalue()) == bool(times)

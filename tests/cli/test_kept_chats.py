@@ -119,7 +119,7 @@ def test_show_tells_of_approvals(say: Say) -> None:
     assert say("threads", "approve", "t", "c1", "--arguments", '{"to": "eve"}')[0] == 0
     out = say("threads", "show", "t")[1]
     assert "approved, not run yet\n" in out
-    assert '      to: "eve"\n    ! approved with other arguments by ada\n' in out
+    assert '      to: "eve"\n    ✓ approved with other arguments by ada\n' in out
 
 
 def test_arguments_that_do_not_fit_the_tool_are_refused_where_it_is_known(say: Say) -> None:
@@ -336,7 +336,7 @@ def test_a_chat_goes_on_in_another_process() -> None:
         typed(server, "I am Ada.\n", "--thread", "t", "--system", "Be brief.")
         done = typed(server, "Who am I?\n", "--thread", "t")
     assert (done.returncode, done.stdout) == (0, "Ada.\n")
-    assert "thread t: 2 entries." in done.stderr
+    assert " · thread t (2 entries) · /help" in done.stderr
     assert "  I am Ada.\n" in done.stderr
     assert "  Hello, Ada.\n" in done.stderr
     assert [roles(r) for r in server.requests] == [["system", "user"], ["user", "assistant", "user"]]
@@ -435,7 +435,7 @@ def test_a_thread_that_somebody_else_runs_is_neither_run_nor_deleted(say: Say, f
 
 # at a terminal
 
-QUESTION = "[y]es [n]o [e]dit [l]ater? "
+QUESTION = "[y]es [a]lways [n]o [e]dit [l]ater? "
 
 
 @pytest.mark.soak
@@ -528,12 +528,12 @@ def test_a_question_in_a_narrow_terminal_hides_nothing(folder: Path) -> None:
     ):
         terminal.wait_for("you> ")
         terminal.type("Send it.\n")
-        terminal.wait_for("send wants to run (call_1):\n")
+        terminal.wait_for("? send\n")
         asked = terminal.wait_for("[y]es").splitlines()[:-1]
     assert asked == [
-        '    to: "aaaaaaaaaaaaaaaaaaaaaaaaaaa',
-        "      ⋮ aaaaaaaaaaaaaaaaaaaaaaa\\u202e\\u0",
-        '      ⋮ 01b[1A\\u001b[2K"',
+        '  to: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaa',
+        "    ⋮ aaaaaaaaaaaaaaaaaaaaa\\u202e\\u001b[",
+        '    ⋮ 1A\\u001b[2K"',
     ]
 
 

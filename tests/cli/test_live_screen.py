@@ -56,6 +56,7 @@ def f(x):
 
 ---
 Last &#27;[2J &amp; words"""
+DENIED = "not run: the user denied this call"
 CALL = ToolCall("c0", "add", {"a": 1, "b": "x\ny"})
 
 
@@ -121,9 +122,9 @@ def test_markdown_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
         " ──────────",
         " a        1",
         "",
-        "python",
-        "def f(x):",
-        '    return "y"  # why',
+        "│ python",
+        "│ def f(x):",
+        '│     return "y"  # why',
         "",
         "▌ quoted",
         "",
@@ -158,7 +159,7 @@ def test_what_has_scrolled_away_is_there_once(monkeypatch: pytest.MonkeyPatch, c
     items = "\n" + "".join(f"- item{n:03}\n" for n in range(60)) + "\nend"
     lines, _ = drawn(cut(code + items, seed), monkeypatch, columns, rows=10)
     said = [line for line in lines if line]
-    assert said == [*(f"line{n:03}" for n in range(90)), *(f" • item{n:03}" for n in range(60)), "end"]
+    assert said == [*(f"│ line{n:03}" for n in range(90)), *(f" • item{n:03}" for n in range(60)), "end"]
 
 
 def test_what_is_complete_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,41 +168,117 @@ def test_what_is_complete_is_written_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert [written.count(word) for word in ("alpha", "beta")] == [1, 1]
 
 
-def test_calls_are_panels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[Event] = [
         *(Thinking("Let me "), Thinking("add.\nThen answer."), Text("On it."), CallStart(0, "add", "c0")),
         *(ArgumentDelta(0, '{"a": 1, '), CallEnd(0, CALL), Usage(10, 3), Finish("tool_calls"), ToolStarted(0, CALL)),
         *(ToolCompleted(0, CALL, ToolResult("\n".join(f"row {n}" for n in range(20))), 0.0123), Text("Done.")),
         *(ToolFailed(1, CALL, ToolResult(error="no way", code="timeout"), 2.0),),
-        *(ToolSkipped(2, ToolCall("d", "f"), ToolResult(error="denied", code="denied")),),
-        *(ApprovalRequired(3, ToolCall("e", "g", {"path": "a"}), "who knows"),),
+        *(ToolFailed(2, CALL, ToolResult(error="expected <a>, found '<b>' at 7", code="invalid_arguments"), 0.0),),
+        *(ToolSkipped(3, ToolCall("d", "f"), ToolResult(error=f"{DENIED}: no", code="denied")),),
+        *(ToolCompleted(4, ToolCall("e", "g", {"path": "a.txt"}), ToolResult("written"), 0.005),),
     ]
-    assert drawn(events, monkeypatch, 40)[0] == [
-        "thought for 0 s: Let me add. Then answe…",
+    assert drawn(events, monkeypatch, 44)[0] == [
+        "thought for 0 s: Let me add. Then answer.",
+        "",
         "On it.",
-        "╭─ ✓ add · 12 ms ──────────────────────╮",
-        "│ a: 1                                 │",
-        "│ b:                                   │",
-        "│   | x                                │",
-        "│   | y                                │",
-        *("│ = row 0                              │", "│   row 1                              │"),
-        *("│   row 2                              │", "│   row 3                              │"),
-        *(f"│   row {n}                              │" for n in range(4, 10)),
-        "│   … 10 more lines                    │",
-        "╰──────────────────────────────────────╯",
+        "",
+        "● add 1 ✓ 20 lines · 12 ms",
+        "  ⎿ row 0",
+        *(f"    row {n}" for n in range(1, 5)),
+        "    … 15 more lines",
+        "",
         "Done.",
-        "╭─ ✗ add · timeout · 2.0 s ────────────╮",
-        "│ a: 1                                 │",
-        "│ b:                                   │",
-        "│   | x                                │",
-        "│   | y                                │",
-        "│ = no way                             │",
-        "╰──────────────────────────────────────╯",
-        "╭─ ○ f · denied ───────────────────────╮",
-        "│ = denied                             │",
-        "╰──────────────────────────────────────╯",
-        "? g waits for approval: who knows",
+        "",
+        "● add 1 ✗ timeout · no way · 2.0 s",
+        "● add 1 ✗ invalid_arguments · 0 ms",
+        "  ⎿ the arguments do not fit the tool",
+        "● f ○ denied · no",
+        "● g a.txt ✓ written · 5 ms",
     ]
+
+
+def test_results_are_in_the_order_of_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = ToolCall("c1", "f", {"n": 1}), ToolCall("c2", "f", {"n": 2})
+    events: list[Event] = [
+        *(CallEnd(0, one), CallEnd(1, two), ToolStarted(0, one), ToolStarted(1, two)),
+        *(ToolCompleted(1, two, ToolResult("second"), 0.1), ToolCompleted(0, one, ToolResult("first"), 0.2)),
+    ]
+    assert drawn(events, monkeypatch)[0] == ["● f 1 ✓ first · 200 ms", "● f 2 ✓ second · 100 ms"]
+
+
+def test_after_an_approval_results_are_in_the_order_of_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run that continues counts anew, and answers a denied call first."""
+    monkeypatch.setenv("TERM", "xterm")
+    out = io.StringIO()
+    screen = LiveScreen(out, clock=Clock())
+    calls = [ToolCall(f"c{n}", "f", {"n": n}) for n in range(3)]
+    with screen.answering("m"):
+        for n in (1, 2):
+            screen.show(CallEnd(n, calls[n]))
+            screen.show(ApprovalRequired(n, calls[n]))
+    screen.decided(calls[1], "approved")
+    screen.decided(calls[2], "denied")
+    with screen.answering("m"):
+        screen.show(ToolSkipped(1, calls[2], ToolResult(error="no", code="denied")))
+        screen.show(ToolStarted(0, calls[1]))
+        screen.show(ToolCompleted(0, calls[1], ToolResult("done"), 0.1))
+    shown = Shown()
+    shown.feed(out.getvalue().replace("\n", "\r\n"))
+    assert shown.lines == ["● f 1 ✓ done · 100 ms", "● f 2 ○ denied · no"]
+
+
+def refolded(before: Shown, columns: int, rows: int) -> Shown:
+    """The same terminal with another width: it folds longer lines, and the cursor stays in its line."""
+    at = len(before.screen.history.top) + before.screen.cursor.y
+    past = ["".join(line[x].data for x in range(before.screen.columns)) for line in before.screen.history.top]
+    lines = [line.rstrip() for line in [*past, *before.screen.display]]
+    while len(lines) > at + 1 and not lines[-1]:
+        lines.pop()
+    after = Shown(columns, rows)
+    after.feed("\r\n".join(lines))
+    row = sum(max(1, -(-len(line) // columns)) for line in lines[:at])
+    after.screen.cursor.x, after.screen.cursor.y = 0, row - len(after.screen.history.top)
+    assert after.screen.cursor.y >= 0, "the first line that is drawn again has scrolled away"
+    return after
+
+
+@pytest.mark.parametrize("widths", [(50, 110), (41, 110), (70, 45, 110, 50)])
+@pytest.mark.parametrize("above", [0, 40])
+def test_a_resize_during_an_answer_shows_nothing_twice_and_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch, widths: tuple[int, ...], above: int
+) -> None:
+    """Whatever the terminal has made of the lines: it folds them before the program learns of it."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "110")
+    monkeypatch.setenv("LINES", "30")
+    out = io.StringIO()
+    screen, shown, words = LiveScreen(out, clock=Clock()), Shown(110, 30), [f"w{n:03}" for n in range(200)]
+
+    def pass_on() -> None:
+        shown.feed(out.getvalue().replace("\n", "\r\n"))
+        out.seek(0)
+        out.truncate()
+
+    screen.start_at_bottom()
+    for n in range(above):
+        screen.line(f"line {n}")
+    with screen.answering("m"):
+        for n, word in enumerate(words):
+            screen.show(Text(f"{word} "))
+            screen.tick()
+            pass_on()
+            if n and n % 40 == 0 and n // 40 <= len(widths):
+                shown = refolded(shown, widths[n // 40 - 1], 30)
+                screen.show(Text("late "))  # still drawn for the former width
+                screen.tick()
+                pass_on()
+                screen._console.width = widths[n // 40 - 1]
+                screen.tick()
+                pass_on()
+    pass_on()
+    assert re.findall(r"w\d\d\d", " ".join(shown.lines)) == words
+    assert [line for line in shown.lines if line.startswith("line ")] == [f"line {n}" for n in range(above)]
 
 
 def test_a_line_tells_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,8 +308,8 @@ def test_a_line_tells_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 HOSTILE = "\x1b[2J\x1b]52;c;aGk=\x07\x9b31m\r\x08\u202e\x1b]8;;http://evil\x1b\\click\x1b]8;;\x1b\\"
-OWN = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[hl]|\d*[AK])|\r(?=\x1b)")
-"""What is drawn with: styles, the cursor shown or hidden, up a line, a line erased."""
+OWN = re.compile(r"\x1b\[(?:[0-9;]*m|\?(?:25|7)[hl]|\d*[AJK])|\r(?=\x1b)")
+"""What is drawn with: styles, the cursor shown or hidden, lines folded or cut, up some lines, lines erased."""
 
 
 @pytest.mark.parametrize(
@@ -287,7 +364,7 @@ def test_what_a_tool_prints_stands_above_what_is_drawn(monkeypatch: pytest.Monke
         screen.show(Text("ing"))
     shown = Shown()
     shown.feed(out.getvalue().replace("\n", "\r\n"))
-    assert shown.lines == ["printed [2J by a tool", "growing"]
+    assert shown.lines == ["printed [2J by a tool", "", "growing"]
 
 
 def test_answers_go_where_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:

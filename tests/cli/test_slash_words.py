@@ -70,8 +70,8 @@ def test_words_are_done_and_not_sent(say: Say, tmp_path: Path, monkeypatch: pyte
         )
     assert (status, out) == (0, "Yes.\n")
     assert [request.body["model"] for request in server.requests] == ["other"]
-    assert err.splitlines()[0].startswith("openai:m, tools: plus. Ctrl-C stops")
-    told = [line for line in err.splitlines()[1:] if not line.startswith(("/", " ", "Ctrl-C", "line."))]
+    assert err.splitlines()[0].endswith(" · openai:m · 1 tool · /help")
+    told = [line for line in err.splitlines()[1:] if not line.startswith(("/", " ", "Esc", "or \\ and"))]
     expected = [
         "there is no /halp; did you mean '/help'? Nothing was sent; //halp sends it",
         "each line of standard input is one message; ",

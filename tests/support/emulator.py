@@ -27,13 +27,13 @@ class Shown:
 
     @property
     def lines(self) -> list[str]:
-        """All lines, from the first that scrolled away to the last that is not empty."""
+        """All lines, from the first to the last that is not empty, also those that scrolled away."""
         columns = range(self.screen.columns)
         past = ["".join(line[x].data for x in columns) for line in self.screen.history.top]
         lines = [line.rstrip() for line in [*past, *self.screen.display]]
         while lines and not lines[-1]:
             lines.pop()
-        return lines
+        return lines[next((n for n, line in enumerate(lines) if line), 0) :]
 
 
 class DrawnTerminal(Terminal):
