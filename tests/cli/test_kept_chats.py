@@ -119,7 +119,7 @@ def test_show_tells_of_approvals(say: Say) -> None:
     assert say("threads", "approve", "t", "c1", "--arguments", '{"to": "eve"}')[0] == 0
     out = say("threads", "show", "t")[1]
     assert "approved, not run yet\n" in out
-    assert '      to: "eve"\n    ! approved with other arguments by ada\n' in out
+    assert '      to: "eve"\n    ✓ approved with other arguments by ada\n' in out
 
 
 def test_arguments_that_do_not_fit_the_tool_are_refused_where_it_is_known(say: Say) -> None:
