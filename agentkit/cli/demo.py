@@ -80,10 +80,10 @@ def run(arguments: argparse.Namespace) -> int:
     with TemporaryDirectory(prefix="agentkit-demo-") as folder:
         registry = ToolRegistry()
         registry.register_tool(Files(folder), ["create_file", "read_file", "str_replace"])  # those that it calls
-        steps = [asyncio.run(work(way, registry)) for way in WAYS]
-        for both in zip(*steps, strict=False):
+        ours, theirs = (asyncio.run(work(way, registry)) for way in WAYS)
+        for both in zip(ours, theirs, strict=False):
             show(both, screen)
-        problems = list(differences(registry, *steps, Path(folder)))
+        problems = list(differences(registry, ours, theirs, Path(folder)))
     for problem in problems:
         screen.problem(problem)
     if not problems:

@@ -172,21 +172,22 @@ def run_tools(arguments: argparse.Namespace) -> int:
         head, where = f"{screen.style(plain(tool.name), 'bold')}{plain(tag)}", plain(tool.where)
         fits = cells(f"{plain(tool.name)}{plain(tag)}  {where}") <= (columns() or 1_000)
         screen.line(f"{head}{'  ' if fits else chr(10) + '    '}{screen.style(where, 'dim')}")
-        for indent, line in describe_tool(tool.spec):
-            for piece in hanging(plain(line), columns(), indent):
+        for line in describe_tool(tool.spec):
+            text = plain(line).lstrip(" ")
+            for piece in hanging(text, columns(), " " * (4 + len(line) - len(line.lstrip(" ")))):
                 screen.line(piece)
     return 0
 
 
-def describe_tool(spec: ToolSpec) -> Iterator[tuple[str, str]]:
-    """Yield the indent and the text of each line: the description, then each parameter with type and place in XML."""
+def describe_tool(spec: ToolSpec) -> Iterator[str]:
+    """Return a tool as lines: its description, then each parameter with its type, place in XML, and description."""
     from agentkit.schemas.words import describe
 
-    yield from (("    ", line) for line in spec.description.splitlines())
+    yield from spec.description.splitlines()
     places = {n.parameter: n.kind for n in spec.element.nodes} if spec.element else {}
     for name, schema in spec.parameters.get("properties", {}).items():
         schema = schema if isinstance(schema, Mapping) else {}
         default = f"default {json.dumps(schema['default'], ensure_ascii=False)}" if "default" in schema else "optional"
         needed = "required" if name in spec.parameters.get("required", ()) else default
         about = [describe(schema, spec.parameters), needed, *([f"XML {places[name]}"] if name in places else [])]
-        yield "      ", f"{name} ({', '.join(about)}): {schema.get('description', '')}".rstrip(": ")
+        yield f"  {name} ({', '.join(about)}): {schema.get('description', '')}".rstrip(": ")
