@@ -1,4 +1,4 @@
-"""The built site, opened from disk: in a real browser its search finds what people type, and pages fit desk and phone."""
+"""The built site, opened from disk in a real browser: its search finds what people type, and pages fit the window."""
 
 from __future__ import annotations
 
