@@ -25,11 +25,7 @@ LABEL = "A local model looks up an order and calls a refund tool; a person appro
 CHAT = "--format xml --temperature 0 --tools desk:Orders refunds:Refunds"
 FILES = re.compile(r'^```python title="(desk\.py|refunds\.py)"\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 PROMPT = r"\nyou>\n[^\n]+"
-STEPS = (
-    (PROMPT, "Look up order A17.\r"),
-    (PROMPT, "It arrived broken. Refund 40 euros.\r"),
-    ("· e edit", "y"),
-)
+STEPS = ((PROMPT, "Order A17 arrived broken. Look it up, then refund it.\r"), ("· e edit", "y"))
 """How the screen ends, as a regular expression, and the keys that are then typed."""
 
 
