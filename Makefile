@@ -67,7 +67,7 @@ test: $(DEV) ## the whole suite; narrow it with TESTS=tests/test_x.py and PYTEST
 	@$(BIN)/python -m pytest -q -n $$(( $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1 )) --dist worksteal \
 		$(PYTEST_ARGS) $(TESTS)
 
-soak: $(DEV) ## the long runs: every corpus, every law on 300 examples, 1,000 kills
+soak: $(DEV) ## the long runs: every corpus, every property on 300 examples, 1,000 kills
 	@AGENTKIT_EXAMPLES=$${AGENTKIT_EXAMPLES:-300} $(BIN)/python -m pytest -q -n auto -m "$(SOAKED)" \
 		--timeout=1800 $(PYTEST_ARGS) tests
 

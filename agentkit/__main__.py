@@ -1,4 +1,4 @@
-"""The program `agentkit`, also as `python -m agentkit`: the command line, and Ctrl-C before and after it.
+"""The program `agentkit` and `python -m agentkit`: the command line, and Ctrl-C before and after it.
 
 To load the command line takes a third of a second, and Python's end takes a moment. `agentkit.cli.main` decides what
 Ctrl-C does in between. Before and after, it ends the process as any other program: by the signal, without a traceback.

@@ -25,7 +25,7 @@ Run = Callable[[int], Awaitable[None]]
 
 
 def openai_agents() -> Run:
-    """openai-agents: `Runner.run` with a `Model` of our own."""
+    """openai-agents: `Runner.run` with its own `Model`."""
     from agents import Agent, Runner, function_tool, set_tracing_disabled
     from agents.items import ModelResponse
     from agents.models.interface import Model
@@ -97,7 +97,7 @@ def pydantic_ai() -> Run:
 
 
 def langgraph() -> Run:
-    """LangGraph: the prebuilt agent, with a `BaseChatModel` of our own."""
+    """LangGraph: the prebuilt agent, with its own `BaseChatModel`."""
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage
     from langchain_core.outputs import ChatGeneration, ChatResult
@@ -138,7 +138,7 @@ def langgraph() -> Run:
 
 
 def mirascope() -> Run:
-    """mirascope: a call with tools whose answers are resumed with, and a provider of our own."""
+    """mirascope: a call with tools whose answers are resumed with, and its own provider."""
     from mirascope import llm
     from mirascope.llm.providers.base import BaseProvider
 
@@ -209,7 +209,7 @@ def mirascope() -> Run:
 
 
 def llm() -> Run:
-    """llm: a chain of an `AsyncModel` of our own."""
+    """llm: a chain of its own `AsyncModel`."""
     import llm as toolkit
 
     class Instant(toolkit.AsyncModel):

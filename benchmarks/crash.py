@@ -329,7 +329,7 @@ def main() -> None:
     arguments.add_argument("--points", action="store_true", help="before and after every SQL statement instead")
     arguments.add_argument("--share", default="1/1", help="of the moments of --points, such as 2/3")
     arguments.add_argument("--store", help="postgresql://…; default: a SQLite file")
-    arguments.add_argument("--peer", choices=["openai-agents", "langgraph"], help="another system instead of ours")
+    arguments.add_argument("--peer", choices=["openai-agents", "langgraph"], help="another system instead of agentkit")
     arguments.add_argument("--seed", type=int, default=0)
     arguments.add_argument("--json", action="store_true", help="print one JSON object")
     given = arguments.parse_args()

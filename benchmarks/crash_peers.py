@@ -219,7 +219,7 @@ def version(name: str) -> str:
 
 
 class Peer:
-    """Runs of another system, with the same interface as ours.
+    """Runs of another system, with the same interface as those of agentkit.
 
     Args:
         folder: for the files.

@@ -76,7 +76,7 @@ PARAMETERS: Final = {
 TOOLS: Final = [ToolSpec("write_note", "Write a note.", PARAMETERS), ToolSpec("search", "Search.", PARAMETERS)]
 PROSE: Final = "I will do that now.\n"
 ALONE: Final = {"harmony", "llama3_json", "llama4_pythonic", "pythonic", "phi4_mini_json", "xlam", "xlam1"}
-"""Formats whose calls are the whole reply, or whose prose has a channel of its own."""
+"""Formats whose calls are the whole reply, or whose prose has its own channel."""
 QUOTED: Final = "<![CDATA["
 FAULTS: Final = ("lost", "invented", "altered", "leaked", "differing", "raised")
 Case = dict[str, Any]

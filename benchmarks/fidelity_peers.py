@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
-NAMES: dict[str, tuple[str, ...]] = {  # what a peer calls a format of ours, other than an alias
+NAMES: dict[str, tuple[str, ...]] = {  # a peer's name for one of agentkit's formats, other than an alias
     "apertus": ("apertus2509",),
     "cohere_command": ("cohere_command4",),
     "deepseek_v3": ("deepseekv3",),
@@ -36,7 +36,7 @@ NAMES: dict[str, tuple[str, ...]] = {  # what a peer calls a format of ours, oth
     "minimax_m3": ("minimax-m3",),
 }
 OTHERS = {("SGLang", "muse"), ("SGLang", "internlm"), ("VLLM", "muse"), ("VLLM", "k2_horizon")}
-"""Not judged: formats of the same name but of another syntax, and one that read nothing for a reason not known."""
+"""Not judged: formats of the same name but another syntax, and a format that read nothing for an unknown reason."""
 MARKER = re.compile(r"</?[|｜]?[\w▁.:|-]+[|｜]?>|<[|｜][^<>]{1,40}[|｜]>|\[/?[A-Z_]{4,}\]")
 
 
@@ -231,7 +231,7 @@ class Transformers:
     """The response parser of the installed version, with the templates of its server."""
 
     MODELS: ClassVar = {"hermes": "qwen3", "qwen3_coder": "qwen3_5", "gemma4": "gemma4"}
-    """The kind of model whose template reads a format of ours."""
+    """The kind of model whose template reads one of agentkit's formats."""
 
     def __init__(self, tools: list[Any]) -> None:
         self._parser = importlib.import_module("transformers.utils.chat_parsing").ResponseParser

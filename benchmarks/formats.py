@@ -3,7 +3,7 @@
 One call with one long string argument, of prose and of code; and the same lines as visible text, without any call; each
 streamed at 16, 64 and 256 KiB, and parsed whole. Everything is measured in a single run; read the ratios, not the
 absolute times. The floor is a loop that calls a method, scans the delta once and appends it. The cost of creating one
-event is printed, too: it is the minimum that any parser of events adds.
+event is also printed: it is the minimum that any parser of events adds.
 
     python benchmarks/formats.py [format …]
 """

@@ -85,7 +85,7 @@ async def ours(folder: Path, count: int) -> float:
 
 
 async def loading(folder: Path) -> None:
-    """How long the loop stands while a long thread is read for the first time, and for the next exchange."""
+    """How long the loop is blocked while a long thread is read for the first time, and for the next exchange."""
     store = SQLiteStore(folder / "loaded.db", durability="process")
     pauses, collected = [0.0], [0.0]
 

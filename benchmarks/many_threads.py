@@ -222,7 +222,7 @@ def profile(folder: str, number: int, durability: Durability) -> None:
 
 
 def apart(given: argparse.Namespace, durability: Durability, timed: bool) -> dict[str, float]:
-    """One pass in a process of its own."""
+    """One pass in its own process."""
     command = [sys.executable, __file__, "--one", durability, "--threads", str(given.threads), "--folder", given.folder]
     done = subprocess.run([*command, *(["--timed"] if timed else [])], check=True, stdout=subprocess.PIPE)
     counted: dict[str, float] = json.loads(done.stdout)

@@ -223,7 +223,7 @@ def kinds_table(runs: Sequence[Run]) -> str:
 
 
 def compared(before: Sequence[Run], after: Sequence[Run]) -> str:
-    """Both in one table, over the tasks that both ran in a mode; what did not change stands once."""
+    """Both in one table, over the tasks that both ran in a mode; what did not change is shown once."""
     rows = [["mode", "right", *COLUMNS]]
     news = {(one["task"], one["mode"]): one for one in after}
     for mode, some in by_mode(before).items():

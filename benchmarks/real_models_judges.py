@@ -37,7 +37,7 @@ DENIED: Final = re.compile(
 
 
 CALL: Final = re.compile(r"""["']name["']\s*:\s*["'][^"']*["']\s*,\s*["'](?:arguments|parameters)["']\s*:""")
-"""A call of any tool, also of one that does not exist: not an answer, whatever its values say."""
+"""A call of any tool, even if it does not exist: not an answer, whatever its values say."""
 
 
 def invented(*texts: str) -> str:

@@ -414,7 +414,7 @@ class Task:
 
 
 def exactly(text: str) -> Callable[[Any], bool]:
-    """The same text, also in its case; only white space around it and at the ends of its lines may differ."""
+    """The same text, with the same case; only white space around it and at the ends of its lines may differ."""
     return lambda value: isinstance(value, str) and _lines(value) == _lines(text)
 
 

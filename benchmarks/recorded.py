@@ -103,7 +103,7 @@ def executes(call: Call, tools: Sequence[ToolSpec]) -> bool:
 
 
 def accuracy(mode: str, judge: Judge) -> None:
-    """Print the table. Where ours is below the handler's published figure, also a simple reader's."""
+    """Print the table. Where agentkit's is below the handler's published figure, print a simple reader's as well."""
     cases = {case["id"]: case for case in rows("bfcl_cases.jsonl")}
     baseline = json.loads((DATA / "bfcl_recorded_baseline.json").read_text())
     n: Counter[tuple[str, str]] = Counter()

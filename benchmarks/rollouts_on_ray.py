@@ -67,7 +67,7 @@ def local(calls: int) -> Rollout:
 
 
 class Bare:
-    """An actor that imports nothing of ours, and does nothing."""
+    """An actor that imports nothing of agentkit, and does nothing."""
 
     def pid(self) -> int:
         """Its process."""
@@ -179,7 +179,7 @@ async def memories() -> None:
     print("\nmemory")
     bare = [ray.remote(Bare).options(num_cpus=0).remote() for _ in range(2)]
     light = [ray.remote(Bare).options(num_cpus=0, runtime_env={"py_executable": LIGHT}).remote() for _ in range(2)]
-    pids = {"a bare actor of Ray": bare, "the same, started as ours": light}
+    pids = {"a bare actor of Ray": bare, "the same, started as agentkit's": light}
     for name, actors in pids.items():
         found = [await actor.pid.remote() for actor in actors]
         print(f"{name:<38}{memory(found[0])}")

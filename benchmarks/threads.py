@@ -1,7 +1,7 @@
 """The cost of storing a thread: commits per second, sequentially and from a thousand tasks at once.
 
 A commit is the most frequent write of a run: an answer to a call with its next entry (`Move` and `Append`), under a
-lease. Wall clock, since a commit waits for the disk; it depends mostly on the disk, so the floor is measured, too: the
+lease. Wall clock, since a commit waits for the disk; it depends mostly on the disk, so the floor is also measured: the
 time of one write and flush of 4 KiB in the same folder.
 
     python benchmarks/threads.py [folder]

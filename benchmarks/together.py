@@ -1,6 +1,6 @@
 """The cost of a response's deltas by how many come together: microseconds of CPU per 4-character delta.
 
-A response as text, and one that calls natively, in bursts of 1, 5 and 20 deltas, as the packets of servers have them.
+A response as text, and a response with native calls, in bursts of 1, 5 and 20 deltas, like the packets of servers.
 The floor is a loop over the same source that scans each delta once and keeps it; read the ratios.
 
     python benchmarks/together.py

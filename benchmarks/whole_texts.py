@@ -8,7 +8,7 @@ text and ours are decoded: "decoded" adds `json.loads` of SGLang's. The calls th
     pip install orjson partial-json-parser --target peers
     python benchmarks/whole_texts.py --sglang peers
 
-Of SGLang only the parsers are loaded: the request types that they are given stand here.
+Of SGLang only the parsers are loaded: the request types that they need are defined here.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def row(format: Format, offered: Sequence[ToolSpec]) -> str:
 
 
 def compare(format: Format, offered: Sequence[ToolSpec]) -> str:
-    """SGLang's time for a text with many calls as a multiple of ours, without and with decoding."""
+    """SGLang's time for a text with many calls as a multiple of agentkit's, without and with decoding."""
     text = text_of(format, offered, MANY)
     module, name = COMPARED[format.name]
     detector = getattr(import_module(f"sglang.srt.function_call.{module}"), name)
@@ -115,8 +115,8 @@ def compare(format: Format, offered: Sequence[ToolSpec]) -> str:
     wrong = sum(a != b for a, b in zip(ours, decoded(), strict=False)) + abs(len(ours) - len(decoded()))
     mine, bare, whole = fastest(lambda: parse(text, format, offered), theirs, decoded)
     return (
-        f"SGLang {bare / MANY * 1e6:6.1f} µs a call ({bare / mine:4.2f} of ours), decoded {whole / MANY * 1e6:6.1f} "
-        f"({whole / mine:4.2f}){f', {wrong} calls differ' if wrong else ''}"
+        f"SGLang {bare / MANY * 1e6:6.1f} µs a call ({bare / mine:4.2f} times agentkit's), "
+        f"decoded {whole / MANY * 1e6:6.1f} ({whole / mine:4.2f}){f', {wrong} calls differ' if wrong else ''}"
     )
 
 

@@ -88,7 +88,7 @@ class Toolkit:
 
 
 class Agentkit(Toolkit):
-    """Ours."""
+    """agentkit itself."""
 
     name = f"agentkit {version(DISTRIBUTION)}"
 
@@ -221,7 +221,7 @@ def shown(text: str) -> str:
 
 
 def cell(kit: Toolkit, situation: Situation) -> str:
-    """What happens; an exception is an answer, too."""
+    """What happens; an exception is also an answer."""
     try:
         return situation(kit)
     except Exception as error:  # noqa: BLE001 - whatever it is, the row shows it

@@ -220,7 +220,7 @@ def pydantic_ai() -> Shown:
 
 PEERS: dict[str, tuple[str | None, Callable[[], Shown]]] = {
     "verl, `ToolAgentLoop`": ("verl", verl),
-    "verl up to 0.7, one life for each request": ("verl", early_verl),
+    "verl up to 0.7, one instance for each request": ("verl", early_verl),
     "open-instruct, environment": (None, open_instruct),
     "TRL, `environment_factory`": ("trl", trl),
     "verifiers, `StatefulToolEnv`": ("verifiers", verifiers),

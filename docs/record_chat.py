@@ -21,7 +21,7 @@ MODEL = "--model openai:composed --tools weather:forecast"
 TOOL = '''\
 def forecast(city: str, days: int = 1) -> list[dict]:
     """The weather of the next days."""
-    return [{"day": day, "sky": "clear", "degrees": 20 + day} for day in range(1, days + 1)]
+    return [{"day": n + 1, "sky": "clear", "degrees": 21 + n} for n in range(days)]
 '''
 THOUGHT = "The user wants to plan a trip. I should get the forecast for both days before I recommend anything."
 PLAN = """\

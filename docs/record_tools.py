@@ -3,7 +3,7 @@
 python docs/record_tools.py          print the recording
 python docs/record_tools.py --write  put it into the page
 
-The tools are real, and so is the page that is read; only the model's responses are composed.
+The tools and the page that is read are real; only the model's responses are composed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The reference: a page for each public class and function, made from the section pages at each build.
 
 A section page, docs/reference/*/index.md, lists what is public, as mkdocstrings' directives
-(`::: agentkit.agent.Agent`). Each directive becomes a page of its own; those below a heading `### Title` share one.
+(`::: agentkit.agent.Agent`). Each directive becomes a page; those below a heading `### Title` share one.
 `## Title` starts a group of the navigation. What remains of the section page is its introduction and a table of all
 names with their first sentences.
 
@@ -22,7 +22,8 @@ SECTIONS = DOCS / "reference"
 PIECE = re.compile(r"^(?:(?P<level>###?) (?P<title>.+)|::: (?P<name>\S+)(?P<options>(?:\n {4}.*)*))$", re.MULTILINE)
 MEMBERS = re.compile(r"\n {6}members:((?: \[.+\])|(?:\n +- \w+)+)")
 OPTIONS = "\n    options:"
-BOOST = "---\nsearch:\n  boost: 0.5\n---\n\n"
+BOOST = 0.5  # in the search a guide comes before the reference
+HEAD = f"---\nsearch:\n  boost: {BOOST}\n---\n\n"
 
 
 @dataclass
@@ -43,9 +44,9 @@ class ReferencePage:
         """Return the page's source. A page of one name has this name as its heading."""
         if not self.shared:
             ((name, options),) = self.directives
-            return f"{BOOST}::: {name}{options or OPTIONS}\n      heading_level: 1\n"
+            return f"{HEAD}::: {name}{options or OPTIONS}\n      heading_level: 1\n"
         texts = [f"::: {name}{options}" for directive in self.directives for name, options in _by_member(*directive)]
-        return BOOST + "\n\n".join([f"# {self.title}", *texts]) + "\n"
+        return HEAD + "\n\n".join([f"# {self.title}", *texts]) + "\n"
 
 
 def members_of(options: str) -> list[str]:
@@ -174,6 +175,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     path = page.file.src_uri
     if path not in sections():
         return markdown
+    page.meta["search"] = {"boost": BOOST}
     lines, group = [pages_of(markdown)[0]], ""
     header = "| name | what it is |\n|---|---|"
     rows: list[str] = []

@@ -26,7 +26,7 @@ APART = {
     "cpu_loop": "Compute without end.",
     "daemon": "Leave the session with the pipe in hand, and live beyond the deadline.",
 }
-"""What is tried in a run of its own."""
+"""What is tried in a separate run."""
 
 
 def column(variant: str, user: str) -> dict[str, str | None] | str:

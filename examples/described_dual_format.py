@@ -1,6 +1,6 @@
 """The file tool of the dual-format system that agentkit comes from, as its document writes it, on a real folder.
 
-Both decorators and the method stand here unchanged: one method, called once with JSON and once with XML. The document's
+Both decorators and the method are unchanged: one method, called once with JSON and once with XML. The document's
 `_rpc_call` talks to a sandbox; this one talks to a folder. For a tool of your own take `agentkit_tools.files.Files`, or
 `agentkit_tools.editor.StrReplaceEditor` for all four commands: no link leads them out, and no change is lost.
 """

@@ -1,4 +1,4 @@
-"""Text calling on a compatible server: the tools go into the prompt, the calls come back as text in the model's format.
+"""Text calling on a compatible server: the tools go into the prompt, the model writes calls as text in its format.
 
 A small local HTTP server stands in for vLLM, Ollama or a similar server: it answers with two texts, streamed as such a
 server would stream them. For real use, set `base_url` to the URL of your server.

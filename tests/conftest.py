@@ -23,7 +23,7 @@ from agentkit.cli import main
 NAMES = frozenset(formats.names())
 
 # No deadline: the machine is shared, and one slow example says nothing about the code. The suite draws the same 25
-# examples of each law every time; a soak by hand draws new ones, and as many as it is told.
+# examples of each property every time; a manual soak draws new ones, as many as it asks for.
 EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "0"))
 settings.register_profile(
     "soak", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=max(EXAMPLES, 100)

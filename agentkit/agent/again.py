@@ -1,6 +1,6 @@
 """Replies that are not answers: what such a reply lacks, and the message that asks the model again.
 
-Laws 13 and 14. Knows a finished turn; asks no model. The words were tried on live models: see docs/prompts.md.
+Knows a finished turn; asks no model. The words were tried on live models: see docs/prompts.md.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Asking:
         return 0 if self._emptied and outcome is not None and outcome.lacks == "empty" else self._retries
 
     def ask(self, lacks: RunFinish) -> UserMessage | None:
-        """The message, which is sent now."""
+        """Return the message, which is sent now."""
         self._retries -= 1
         self._emptied = self._emptied or lacks == "empty"
         return self.message

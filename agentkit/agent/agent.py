@@ -164,7 +164,7 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
             prompt: what to answer: a string, parts, a message, an OpenAI message as a dict, or a list of these,
                 oldest first; see `agentkit.agent.prompts.messages_from`. Or the result of a run whose calls wait
                 for a decision; needed if they are those of a sub-agent.
-            output_type: the type of the final reply, in place of the agent's own.
+            output_type: the type of the final reply, in place of the agent's.
             **options: see `RunOptions`.
 
         Raises:
@@ -293,11 +293,11 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
         """This agent as a tool of another: `Agent(model, tools=[other.as_tool("research", "Find out about …")])`.
 
         The tool takes a `task` as a string and returns the agent's last reply; if a tool ended the agent
-        (`terminates=True`), also that tool's arguments and its result. Each call is a separate conversation; it spends
-        from the caller's budget as well as from its own, ends when the caller ends, and is watched by the caller's
-        hooks. If a call of the sub-agent waits for approval, so does the caller's call. A sub-agent that stops early,
-        or that ends without a reply answers with an error that says so. So does one that would run deeper below the
-        first caller than `max_depth` allows.
+        (`terminates=True`), it adds that tool's arguments and its result. Each call is a separate conversation. It
+        spends from the caller's budget as well as from its own, ends when the caller ends, and is watched by the
+        caller's hooks. If a call of the sub-agent waits for approval, so does the caller's call. A sub-agent that stops
+        early, ends without a reply, or would run deeper below the first caller than `max_depth` allows answers with an
+        error that says so.
 
         Args:
             name: the tool's name.

@@ -1,4 +1,4 @@
-"""For code without an event loop: one loop for one piece of work, and the closing of what is bound to that loop."""
+"""An event loop for one piece of work, for code that has none; closes everything that is bound to the loop."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ async def _obey(token: asyncio.Event, stop: Callable[[RunFinish], None]) -> None
 
 
 async def shield(work: Coroutine[Any, Any, _T], again: Callable[[], Coroutine[Any, Any, _T]] | None = None) -> _T:
-    """Finish this even if the task is cancelled in the meantime; that is raised afterwards, whatever the work came to.
+    """Finish this even if the task is cancelled in the meantime; the cancellation is raised afterwards.
 
     Otherwise its result is returned.
 

@@ -2,7 +2,7 @@
 
 In a thread, the sub-agent's conversation is a separate thread, named after the call. If the process dies, resuming the
 caller's thread also resumes the sub-agent's, which continues where it was. If a call of the sub-agent waits for a
-person, the caller's call waits, too, and both continue in the same way.
+person, the caller's call waits as well, and both continue in the same way.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _answer(result: RunResult[Any], terminating: Sequence[str], whole: Callable[
 
 
 def _instructed(journal: Journal) -> bool:
-    """Return True if the conversation begins with its instructions: in memory, one that continues does."""
+    """Return True if the conversation begins with its instructions: a conversation in memory that continues does."""
     return isinstance(next(iter(journal.all()), None), SystemMessage)
 
 

@@ -1,4 +1,4 @@
-"""Hooks watch a run: no hook can end the run or hold it up for long. Knows no turn and no tool."""
+"""Hooks watch a run: no hook can end the run or delay it for long. Knows no turn and no tool."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ class Hooks:
 
 
 class _Scope:
-    """The context managers of all hooks; one that fails is logged and skipped."""
+    """The context managers of all hooks; a hook that fails is logged and skipped."""
 
     def __init__(self, scopes: Sequence[tuple[Hook, Callable[..., Any]]], call: ToolCall, run: RunStream[Any]) -> None:
         self._scopes, self._call, self._run = scopes, call, run

@@ -32,7 +32,7 @@ class Conversation:
             when the run starts, except for those at its end, which wait for a decision.
         decisions: on calls at its end that wait for approval, by call id.
         delegated: what the sub-agents continue from of which calls wait, by the ids of the calls that started them.
-        asked_for: the digests of the tools whose calls wait, by call id: an approval holds for this tool alone.
+        asked_for: the digests of the tools whose calls wait, by call id: an approval is valid for this tool alone.
 
     Raises:
         ConfigError: a decision is for a call that is not waiting.
@@ -143,8 +143,8 @@ class Conversation:
     def _stays(self, answer: ToolMessage, *, skipped: bool) -> bool:
         """Return True if a call that the run withdraws is left to the next run.
 
-        So is one whose sub-agent has open calls; and one that a person approved, if no budget is left for it. The
-        approved calls of a sub-agent stay in any case: its caller's program has not been told of them.
+        This also applies to a call whose sub-agent has open calls, and to an approved call for which no budget is left.
+        The approved calls of a sub-agent always stay: its caller's program does not know of them.
         """
         id = answer.call_id
         if id in self._delegated and answer.error in ("cancelled", "limit"):
@@ -205,7 +205,7 @@ class Conversation:
         if self._asked_for.get(call.id, digest := tool.digest) != digest:
             raise ConfigError(
                 f"the call {call.id!r} was approved for another tool: this run's {call.name!r} ({tool.origin}) has "
-                "another function, description or schema; run the agent that made the call, or decide anew with "
+                "another function, description or schema; run the agent that made the call, or decide again with "
                 "agent.run(result.messages, decisions={…})"
             )
 

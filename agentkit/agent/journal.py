@@ -52,7 +52,7 @@ _NOT_RUN: Final = ("denied", "cancelled", "skipped")
 def end_of(
     index: int, call: ToolCall, answer: ToolMessage, seconds: float | None = None
 ) -> ToolCompleted | ToolFailed | ToolSkipped:
-    """The event of a call that has its answer, if that is not its tool's.
+    """The event of a call that was answered, but not by its tool.
 
     Args:
         index: the call's index.
@@ -80,7 +80,7 @@ class LeftOpen(NamedTuple):
     delegated: Mapping[str, RunResult[Any]] = MappingProxyType({})
 
     def only(self, ids: Container[str]) -> LeftOpen:
-        """Keep these calls alone."""
+        """Keep only these calls."""
         return LeftOpen(
             {id: calls for id, calls in self.waiting.items() if id in ids},
             {id: result for id, result in self.delegated.items() if id in ids},
@@ -88,7 +88,7 @@ class LeftOpen(NamedTuple):
 
 
 class StaysWaiting:
-    """Says of a call that its run has withdrawn: it stays as it was, and the next run acts on it."""
+    """A call that its run has withdrawn: it is unchanged, and the next run acts on it."""
 
 
 STAYS_WAITING: Final = StaysWaiting()

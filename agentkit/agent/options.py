@@ -48,10 +48,10 @@ RunFinish = (
 - `max_turns`, `token_budget`, `cost_budget`, `time_budget`, `call_budget`: a limit was reached;
 - `loop_detected`: the same call got the same answer again and again;
 - `invalid_output`: the final reply did not fit `output_type`, nor did the retries;
-- `invented_result`: the model wrote a tool's result, or another role's turn, itself, also when asked again;
-- `unread_call`: the reply plainly calls a tool in a way that cannot be read, also when asked again;
-- `no_call`: the reply has no call although `tool_choice` requires one, also when asked again;
-- `empty`: the reply is empty, also when asked again;
+- `invented_result`: the model wrote a tool's result, or another role's turn, itself, even when asked again;
+- `unread_call`: the reply plainly calls a tool in a way that cannot be read, even when asked again;
+- `no_call`: the reply has no call although `tool_choice` requires one, even when asked again;
+- `empty`: the reply is empty, even when asked again;
 - `cancelled`: the consumer left the run, or cancelled it.
 """
 

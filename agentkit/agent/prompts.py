@@ -153,7 +153,7 @@ class ChatReader:
 
     def __init__(self, calls: Mapping[str, str]) -> None:
         self._names = dict(calls)
-        self._open: dict[str, bool] = {}  # the ids of calls without a result, and whether each has one of its own
+        self._open: dict[str, bool] = {}  # the ids of calls without a result, and whether each has its own result
         self._given = 0
 
     def read(self, message: Mapping[str, Any], at: str) -> Message:

@@ -1,4 +1,4 @@
-"""The requests of a run to its model, and what is reserved for the replies. Knows no turn, and ends no run."""
+"""The requests of a run to its model, and the budget reserved for the replies. Knows no turn, and ends no run."""
 
 from __future__ import annotations
 

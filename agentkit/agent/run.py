@@ -67,7 +67,7 @@ _EARLY: Final = (
 @suggest_attributes
 @methods_take
 class RunStream(EventStream[Event], Generic[OutputT]):
-    """One run as it happens. Iterate over it once; then `result` has its outcome, also if it ended early or failed.
+    """One run as it happens. Iterate over it once; then `result` has its outcome, even if it ended early or failed.
 
     Each response ends with a `Finish`; tool events that follow it belong to its calls. Then the next response starts,
     and its calls are again counted from 0.
@@ -206,7 +206,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
                     stop()
 
     async def _opened(self) -> tuple[Turn | None, Sequence[Event]]:
-        """A turn for the calls that an earlier run left, and the ends of those answered since, told to the hooks."""
+        """A turn for the calls that an earlier run left, and the events for hooks of those answered since."""
         if self._brake.reason is not None:
             return None, ()
         turn, unsettled = await self._open()

@@ -20,8 +20,8 @@ def answer_open_calls(
     """Answer open calls: the conversation, its calls that wait for a person, and those that are answered here.
 
     Those that wait are the calls at its end: only answers and system messages follow their response. Any earlier call
-    without an answer gets one here, after the other answers to its response; it says that there is no result. So does
-    one whose arguments cannot be read, with what is wrong: nobody can approve what is not known.
+    without an answer gets one here, after the other answers to its response; it says that there is no result. A
+    call whose arguments cannot be read gets an answer that says what is wrong: nobody can approve unknown arguments.
 
     >>> messages, waiting, _ = answer_open_calls([AssistantMessage(ToolCall("1", "pay")), AssistantMessage("Well?")])
     >>> [type(m).__name__ for m in messages], waiting

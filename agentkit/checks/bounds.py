@@ -110,7 +110,7 @@ def lacking(value: Any, protocol: type) -> tuple[str, ...]:
 
 
 def like(protocol: type, words: str) -> Bound:
-    """Return a bound that holds for objects with all public members of a protocol. Classes are rejected."""
+    """Return a bound for objects with all public members of a protocol. Classes are rejected."""
     return Bound(lambda value: not lacking(value, protocol), words)
 
 
@@ -130,7 +130,7 @@ def each(bound: Bound, words: str) -> Bound:
 
 
 def or_none(bound: Bound, means: str = "") -> Bound:
-    """Return a bound that allows None, too; `means` says what None stands for."""
+    """Return a bound that also allows None; `means` says what None stands for."""
     return Bound(
         lambda value: value is None or bound.holds(value),
         f"{bound.words}, or None{means and ' '}{means}",

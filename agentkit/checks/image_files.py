@@ -105,7 +105,7 @@ def _unpacked_size(packed: bytes, most: int) -> int:
         if not part and not packed:
             break
         if found > most:
-            raise DamagedImage("a damaged PNG file: more pixels than it has place for")
+            raise DamagedImage("a damaged PNG file: more pixels than its size allows")
     return found
 
 
@@ -128,7 +128,7 @@ def _jpeg(data: bytes) -> Size:
             break
         at += 2 + _number(data, at + 2, 2)
     if size is None or data[at] != 0xFF or data[at + 1] != 0xDA or b"\xff\xd9" not in data[at:]:
-        raise DamagedImage("a damaged JPEG file: it has no whole picture")
+        raise DamagedImage("a damaged JPEG file: it has no complete picture")
     return size
 
 
@@ -159,7 +159,7 @@ def _webp(data: bytes) -> Size:
     """Source: RFC 9649, 2.3 to 2.7."""
     _begins(data, b"RIFF", "WebP")
     if data[8:12] != b"WEBP" or len(data) < 8 + int.from_bytes(data[4:8], "little") or len(data) < 30:
-        raise DamagedImage("a damaged WebP file: it is not whole")
+        raise DamagedImage("a damaged WebP file: it is incomplete")
     match data[12:16]:
         case b"VP8X":
             return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")

@@ -30,7 +30,7 @@ class EnteredAsync:
         def __exit__(self, *_: object) -> None: ...
 
         def _mark_reported(self) -> None:
-            """Keep Python from warning, too: the caller has just got an error."""
+            """Keep Python from warning as well: the caller has just got an error."""
 
 
 class Closing(EnteredAsync):

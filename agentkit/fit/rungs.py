@@ -105,7 +105,7 @@ async def fit(
         tools: the user's own tools, as `Agent` takes them. For each, up to twelve, there is one more task. They are
             never run: only their calls are judged.
         base_url: of the server.
-        server: its kind, see `model(…)`. If it accepts grammars, constrained modes are tried, too.
+        server: its kind, see `model(…)`. If it accepts grammars, constrained modes are also tried.
         api_key_env: the environment variable with the key; None for the provider's own.
         modes: `native`, formats, and formats with `+c`, constrained by a grammar; None for those that suit the model.
         tasks: how many of the twelve tasks to try, from 1.
@@ -168,7 +168,7 @@ def _modes(names: Sequence[str] | None, model: str, server: str | None) -> tuple
     modes = tuple(dict.fromkeys(map(CallingMode.from_name, names)))
     held = next((mode for mode in modes if mode.constrained), None)
     if held is not None and server not in takers:
-        raise ConfigError(f"mode {held}: name the server, one that accepts grammars: {', '.join(takers)}")
+        raise ConfigError(f"mode {held}: name a server that accepts grammars: {', '.join(takers)}")
     return modes
 
 
@@ -179,7 +179,7 @@ class Ladder:
         asked: the model.
         plain: the tasks with harmless tools.
         own: the tasks with the user's.
-        watch: is told of each task.
+        watch: called for each task.
     """
 
     def __init__(

@@ -35,7 +35,7 @@ class Foreign:
         what = f"type object {owner.__name__!r}" if instance is None else f"{owner.__name__!r} object"
         if (mark := getattr(instance, "_mark_reported", None)) is not None:
             mark()  # so that Python does not also warn that it was never awaited
-        # Without `obj`, Python adds no suggestion of its own: for remove_thread that would be resume_thread.
+        # Without `obj`, Python does not add its own suggestion: for remove_thread that would be resume_thread.
         raise AttributeError(f"{what} has no attribute {self._name!r}{self._hint}", name=self._name)
 
     def __repr__(self) -> str:  # read by `help`

@@ -1,7 +1,7 @@
 """Arguments passed in the wrong place: to a run, for example, instead of its agent, model or tools. Tables only.
 
-A door is a callable that takes arguments: `Agent(…)`, `agent.run(…)`, `model(…)`. The error for an unknown argument
-says which other door takes it, also under its names in other toolkits (`agentkit.foreign.argument_names`).
+A callee is a callable that takes arguments: `Agent(…)`, `agent.run(…)`, `model(…)`. The error for an unknown argument
+says which other callee takes it, including its names in other toolkits (`agentkit.foreign.argument_names`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Final, Literal, NamedTuple
 from agentkit.foreign import argument_names
 from agentkit.foreign.attributes import Words
 
-DoorName = Literal["Agent", "run", "model", "ProcessorConfig", "Budget", "ThreadManager", "run_thread", "tool"]
+CalleeName = Literal["Agent", "run", "model", "ProcessorConfig", "Budget", "ThreadManager", "run_thread", "tool"]
 
 
-class Door(NamedTuple):
+class Callee(NamedTuple):
     """A callable that takes arguments.
 
     Attributes:
@@ -34,14 +34,14 @@ _SETTINGS: Final = ("tool_choice", "parallel_tool_calls", "stream", "max_tokens"
 _RUN: Final = ("context", "cancel", "decisions", *_SETTINGS)
 _LIMITS: Final = ("max_turns", "max_repeats", "auto_continue", "output_retries", "reply_retries", "budget", "max_depth")
 
-DOORS: Final[Mapping[DoorName, Door]] = {
-    "Agent": Door(
+CALLEES: Final[Mapping[CalleeName, Callee]] = {
+    "Agent": Callee(
         ("model", "tools", "system", "config", "output_type", *_LIMITS, "hooks", "name", *_SETTINGS),
         argument_names.AGENT,
         "it belongs to the agent: Agent(…, {}=…)",
     ),
-    "run": Door(("prompt", "output_type", *_RUN), argument_names.RUN, "it belongs to the run: agent.run(…, {}=…)"),
-    "ProcessorConfig": Door(
+    "run": Callee(("prompt", "output_type", *_RUN), argument_names.RUN, "it belongs to the run: agent.run(…, {}=…)"),
+    "ProcessorConfig": Callee(
         (
             *("native", "formats", "execute", "strategy", "max_calls", "timeout", "result_role", "starts_thinking"),
             *("in_code", "recover", "lenient_native", "max_output", "keep", "requires_approval"),
@@ -49,12 +49,12 @@ DOORS: Final[Mapping[DoorName, Door]] = {
         argument_names.PROCESSOR_CONFIG,
         "it is ProcessorConfig({}=…), passed as Agent(…, config=…) or run_thread(…, processor_config=…)",
     ),
-    "Budget": Door(
+    "Budget": Callee(
         ("tokens", "cost", "seconds", "tool_calls", "prices"),
         argument_names.BUDGET,
         "it is Budget({}=…), passed to the agent as budget=",
     ),
-    "tool": Door(
+    "tool": Callee(
         (
             *("timeout", "terminates", "requires_approval", "idempotent", "reconcile", "max_output", "keep"),
             *("exclusive", "one_thread"),
@@ -62,7 +62,7 @@ DOORS: Final[Mapping[DoorName, Door]] = {
         {},
         "it is set for each tool: @openapi_schema({}=…)",
     ),
-    "model": Door(
+    "model": Callee(
         (
             *("name", "format", "constrained", "base_url", "server", "api_key", "timeout", "max_response", "linger"),
             *("max_retries", "max_tokens", "temperature", "cache", "extra", "headers", "http_client", "continues"),
@@ -71,12 +71,12 @@ DOORS: Final[Mapping[DoorName, Door]] = {
         argument_names.MODEL,
         "it belongs to the model: agentkit.model('openai:…', {}=…)",
     ),
-    "ThreadManager": Door(
+    "ThreadManager": Callee(
         ("store", "registry", "hooks", "compaction"),
         argument_names.THREAD_MANAGER,
         "conversations are kept by agentkit.ThreadManager({}=…)",
     ),
-    "run_thread": Door(
+    "run_thread": Callee(
         (
             *("thread_id", "system_prompt", "model", "processor_config", "temporary_message", *_LIMITS, "compaction"),
             *("name", "output_type", *_RUN),
@@ -88,16 +88,16 @@ DOORS: Final[Mapping[DoorName, Door]] = {
 """By name, in the order in which they are searched for an argument."""
 
 
-def at(door: DoorName, first: Words | None = None) -> Callable[[], Words]:
-    """Arguments that a door does not take: as in `first`, our name, or where they belong; computed when needed."""
-    return lambda: {**_at(door), **(first or {})}
+def at(callee: CalleeName, first: Words | None = None) -> Callable[[], Words]:
+    """Arguments that a callee does not take: as in `first`, our name, or where they belong; computed when needed."""
+    return lambda: {**_at(callee), **(first or {})}
 
 
 @cache
-def _at(door: DoorName) -> Words:
-    own = DOORS[door]
+def _at(callee: CalleeName) -> Words:
+    own = CALLEES[callee]
     known: dict[str, str] = {**own.others}
-    for other in DOORS.values():
+    for other in CALLEES.values():
         for name in other.takes:
             if name not in own.takes:
                 known.setdefault(name, other.place.format(name))

@@ -101,7 +101,7 @@ def _in_options(name: str, address: str) -> str:
 
 
 def _split_prefix(name: str, ours: Collection[str]) -> tuple[str, str]:
-    """Prefix and model, also of a string with another separator or several prefixes; no prefix if none is known."""
+    """Prefix and model, even of a string with another separator or several prefixes; no prefix if none is known."""
     parts = re.split("([:/])", name, maxsplit=1)
     if len(parts) < 3:
         return "", name

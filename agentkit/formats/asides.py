@@ -148,7 +148,7 @@ def end_of(closes: tuple[str, ...], margin: int | None, others: Delimiter | None
 
     Args:
         closes: the literals that end it.
-        margin: an empty line ends it, too, if the next one is indented by less than this; 0: any; None: none does.
+        margin: an empty line also ends it if the next one is indented by less than this; 0: any; None: none does.
         others: the start of an aside, before which this one ends: it is only mentioned.
     """
     whole, part = "|".join(map(pattern, closes)), "|".join(map(beginnings, closes))

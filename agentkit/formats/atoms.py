@@ -11,7 +11,7 @@ SOFT: Final = r"\s{0,1024}"
 CACHE_SIZE: Final = 4096
 """Literals in a cache: those of the declarations, used again and again, and the tools' names."""
 PROSE: Final = r"(?-i:[^\W\d_a-z])(?:(?!</)[^\n\"'()]){0,512}"
-"""Text directly after a call's end: a new sentence, in whose line no quote, bracket or tag is closed."""
+"""Text directly after a call's end: a new sentence, without a closed quote, bracket or tag in its line."""
 _TAG_OR_ATOM: Final = re.compile(r"</?(?:｜\w{1,16}｜ ?)?[a-zA-Z][\w.:-]*(?=[>=\s]|\Z)|\s+|\S")
 
 

@@ -133,7 +133,7 @@ class CallReader:
             self.arguments.repair(r.repairs)
 
     def knows(self, name: str) -> bool:
-        """Return True for the name of an offered tool, also after a module's name, as prompts show tools."""
+        """Return True for the name of an offered tool, even after a module's name, as prompts show tools."""
         tools = self.openers.table.named
         if name in tools:
             return True

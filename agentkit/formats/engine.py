@@ -87,11 +87,11 @@ class Parser(Reader):
             continues, nor does its opening.
 
     Raises:
-        FormatError: no format, no repair or no `in_code` is called so, a tool is not a `ToolSpec`, or `after` is not
+        FormatError: no format, repair or `in_code` has this name, a tool is not a `ToolSpec`, or `after` is not
             closed.
 
     The merged events do not depend on how the text is cut into chunks. `Text`, `Thinking`, `Markup`, `InventedResult`
-    and the `raw` of calls, in order, are exactly the input. No text makes it raise: a bug of ours becomes the
+    and the `raw` of calls, in order, are exactly the input. No text makes it raise: a bug in agentkit becomes the
     `internal_error` of the call in which it appeared, and is logged.
     """
 
@@ -117,7 +117,7 @@ class Parser(Reader):
         self.prose = ProseReader(self, openers, Quoting(off=in_code == "execute"), fence)
         self.calls = Calls(self, openers, self.prose)
         self.overlap = 0  # characters of the text before that are read once more
-        self.faulty = -1  # the last call in which a bug of ours appeared
+        self.faulty = -1  # the last call in which a bug in agentkit appeared
         inside = declared[0].thinking[0][1] if thinking and declared and declared[0].thinking else None
         if after is not None:
             if after.resume_state is None:
@@ -162,7 +162,7 @@ class Parser(Reader):
     def _read_on(self, text: str, *, last: bool = False) -> list[SourceEvent]:
         """Read on with this chunk, and return its events. A call never sees text beyond its limit.
 
-        The only guard around reading: an exception in it is a bug of ours, and costs one call at most.
+        The only guard around reading: an exception in it is a bug in agentkit, and costs one call at most.
         """
         self.fast_path = None
         call_text = self.call_text
@@ -206,7 +206,7 @@ class Parser(Reader):
         return kept
 
     def _after_fault(self, fault: Exception) -> Wait:
-        """Answer the call in which a bug of ours appeared, and continue after it.
+        """Answer the call in which a bug in agentkit appeared, and continue after it.
 
         If it appeared outside a call, or again while the call was answered, at least one character is skipped.
         """

@@ -24,8 +24,8 @@ from agentkit.toolspec import Layout
 class Tag:
     """An opening or closing tag without a slot: `<function_calls>`, `</invoke>`.
 
-    Read in any case, with a namespace prefix, with a hyphen for an underscore and with white space before `>`. So is a
-    tag in a literal of a call (`<function=`), except for the prefix; a token (`<|call|>`) never is.
+    Read in any case, with a namespace prefix, with a hyphen for an underscore and with white space before `>`. A
+    tag in a literal of a call (`<function=`) is read like this, except for the prefix; a token (`<|call|>`) never is.
     """
 
     name: str

@@ -30,7 +30,7 @@ _ESCAPE_PART = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 _CLOSERS: Final = {"{": "}", "[": "]", '"': '"'}
 _WINDOW: Final = 2048  # characters: most calls are shorter
 ESCAPED_UNIT: Final = re.compile(r"\\[u]").search
-"""Finds escapes that may be half a surrogate pair; written so, it takes two thirds of the time of `in`."""
+"""Finds escapes that may be half a surrogate pair; in this form, it takes two thirds of the time of `in`."""
 _CUT: Final = 16  # characters: more than any literal or escape that a window may cut in two
 
 GOES_ON: Final = Delimiter(

@@ -2,7 +2,7 @@
 
 It is markup if the same opening follows, or nothing does; an error if an offered tool's name follows in the paragraph,
 or the text ends inside it; and else text, as prose may mention one. The 256 characters after it decide, up to the next
-opening or the section's end. A parameter of an offered tool that opens outside of any call is an error, too: the call's
+opening or the section's end. A parameter of an offered tool that opens outside of any call is also an error: the call's
 opening is missing, or comes after it. Knows the calls before, the openers and the reader.
 """
 
@@ -103,7 +103,7 @@ def _parameter(openers: Openers, shape: Shape) -> Delimiter:
                 return Delimiter(
                     rf"{pattern(token)}<(?:{names})>", rf"{beginnings(f'{token}<')}|{pattern(token)}<[^<>\s]{{0,128}}"
                 )
-            case ToolElement():  # prose has tags, too: it is one if another one follows it, or a tool's
+            case ToolElement():  # prose also has tags: it is a parameter if another one follows it, or a tool's
                 follow = rf"<(?:{names}|{openers.table.tool_tags})[\s/>]"
                 element = rf"<(?P<own>{names})>[^<>]{{0,256}}</(?P=own)>"
                 begun = r"<[^<>]{0,160}(?:>[^<>]{0,256}(?:</?[^<>]{0,160}(?:>\s{0,64}(?:<[^<>]{0,160})?)?)?)?"

@@ -1,7 +1,7 @@
 """The plain next opener after a call and white space: a call of its kind, the next section, or its section's end.
 
 The declaration says which of these there may be, and the reader is asked once what each opens: a decision that it
-makes without more text holds for any further text. Everything else is left to `between`.
+makes without more text is valid for any further text. Everything else is left to `between`.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ TAG: Final = Delimiter(
 _INSIDE: Final[Mapping[type, str]] = {Envelope: after_first("[ {"), PythonCall: r"(?!\d{1,4}\])"}
 """A pattern for text after a section's opening of one character, by the part that its calls begin with."""
 _IN_OBJECT: Final = "|".join([after_first('{ "'), "[\"'\u201c\u201d\u2018\u2019`n]"])
-"""A pattern for text after the bracket of a call's object, also of one in other quotes."""
+"""A pattern for text after the bracket of a call's object, in any quotes."""
 
 BLOCKS: Final = (
     "if", "elif", "else", "for", "while", "def", "class", "with", "try", "except", "finally", "async", "match", "case",
@@ -180,7 +180,7 @@ class Table:
             entries.append(entry)
 
     def at_tag(self, found: re.Match[str], *, loose: bool) -> Iterable[Opener]:
-        """Return the openers of this tag, the exactly spelt tool first; with `loose`, also as a misspelt literal."""
+        """Return the openers of this tag, the exactly spelt tool first; and a misspelt literal if `loose`."""
         closes = bool(found["slash"])
         whole = fold_name(found[0].lstrip("</"))
         if (entries := self.tags.get((whole, closes))) is None:

@@ -3,8 +3,8 @@
 Most calls of a whole text are written as their format prescribes: one pattern matches all parts up to the body, the C
 decoder or one pattern for each value reads the body, and a pattern matches the rest. Nothing is decided here. A call
 that is not complete, whose end is not certain yet, or that is written in any other way, is left to its parts, which
-read a plain one alike: law 1 compares the two for every format, as a text that arrives by the character is never read
-here.
+read a plain call in the same way. The tests compare the two for every format: a text that arrives by the character is
+never read here.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _plain(_: Openers, opener: Opener) -> CallPattern | None:
 class CallPattern:
     """The patterns of a plain call of one shape; for an opener of a section, after the section's opening.
 
-    `head` matches all that precedes the values of the body, `pair` one parameter if the body has such, `tail` the rest
+    `head` matches all that precedes the values of the body, `pair` one parameter if the body has any, `tail` the rest
     of the call; `read` reads the values and the rest, and returns False if they are not plain.
 
     Raises:

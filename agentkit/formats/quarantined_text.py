@@ -51,7 +51,7 @@ def quarantine(text: str, format: str | Format, tools: Sequence[ToolSpec] = ()) 
     """Cut every control token of any family, and every call of this format, in untrusted text.
 
     The text is then never read as a call, cannot end or begin a turn, and does not close the format's results.
-    Everything else stays as it is: other formats' calls, too. `restore` returns the original text.
+    Everything else is unchanged, including other formats' calls. `restore` returns the original text.
     """
     return _cut(text, get(format), tools)
 
@@ -85,7 +85,7 @@ class _Calls:
 
     The parser itself finds them. A call is cut after its first character, and after each `<` in it, so that it cannot
     end a value that passes it on. From there the text is read again until no call begins there: calls in calls are cut,
-    too. Nothing hides a call: code, thinking and answers are read like all else.
+    too. Nothing hides a call: code, thinking and answers are read like all other text.
     """
 
     def __init__(self, format: Format, tools: Sequence[ToolSpec], before: str, after: str) -> None:
@@ -183,7 +183,7 @@ class DeclarationQuarantine:
     be read. Words that a model must write back exactly (parameters' names, `enum` and `const`) are not changed: a
     broken spelling would be a second one for the same value, which every format would have to distinguish, and a
     control token cannot be written back in any case, since it ends the reply. If such a word contains a marker, the
-    declaration is refused. The same holds for characters that nobody sees (`visible`).
+    declaration is refused. The same applies to invisible characters (`visible`).
     """
 
     def __init__(self, format: str | Format, tools: Sequence[ToolSpec] = ()) -> None:

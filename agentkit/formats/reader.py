@@ -129,7 +129,7 @@ def _branches(texts: Iterable[str]) -> _Branches:
 
 
 def any_of(texts: Iterable[str]) -> str:
-    """Return a regular expression for the longest of several literals; without any, one that never matches.
+    """Return a regular expression for the longest of several literals; without any, a pattern that never matches.
 
     White space in them matches the longest run: nothing after it in a literal could match a part of it.
     """

@@ -1,4 +1,4 @@
-"""Text with an end of its own: thinking, a visible answer, an aside, an invented result. Nothing in it is a call.
+"""Text with its own end: thinking, a visible answer, an aside, an invented result. Nothing in it is a call.
 
 Knows the reader of prose; reads no call.
 """

@@ -12,7 +12,7 @@ from agentkit.formats.format import Format, ToolElement
 from agentkit.formats.tags import fold_name, tag_of
 from agentkit.toolspec import ToolSpec
 
-_REMEDY = "or use a format in which tools have no tags of their own, such as 'hermes'"
+_REMEDY = "or use a format in which tools do not have their own tags, such as 'hermes'"
 
 
 def refuse_reserved(format: Format, tools: Sequence[ToolSpec]) -> None:
@@ -33,7 +33,7 @@ def refuse_unread(formats: Sequence[Format], tools: Sequence[ToolSpec]) -> None:
 
 
 def _refuse(format: Format, tags: Sequence[tuple[str, str]]) -> None:
-    """Refuse a tool's tag that is another tool's, whose calls would run it, or one of the format's own."""
+    """Refuse a tool's tag that is another tool's, whose calls would run it, or a tag of the format itself."""
     taken: dict[str, str] = {}
     for name, tag in tags:
         if (other := taken.setdefault(tag, name)) != name:

@@ -279,7 +279,7 @@ class Calls:
     def refuse(self, call: CallReader, damage: Damage, raw: str) -> None:
         """Report a call that cannot be executed. No later call of the reply runs."""
         self.end_list(unread=True, cut=damage.code == "truncated_call")
-        self.prose.broken |= damage.code != "internal_error"  # a fault of ours costs one call
+        self.prose.broken |= damage.code != "internal_error"  # a bug in agentkit costs one call
         arguments = values.make_encodable(call.arguments.by_name, raw) if damage.code == "truncated_call" else {}
         call.lead.emit(self.r)
         lost = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.lead.size :])

@@ -40,7 +40,7 @@ class Spans:
     """Code spans: the text between two runs of backticks of the same length.
 
     A backslash escapes a backtick outside a span. Models also escape those of real spans, so text between two escaped
-    ones is a span, too: `literal` reads the runs of a line as if a backslash were a character, `line` does not.
+    ones is also a span: `literal` reads the runs of a line as if a backslash were a character, `line` does not.
     `paragraph` are the runs that wait in the paragraph, in any of its lines: a span continues across lines if a run
     closes it. `fence` are the backticks or tildes that last ended a line, before a language's name and after text, in
     any paragraph: a fence if another one closes it, although Markdown has none of tildes there, or across an empty

@@ -78,7 +78,7 @@ _BEGUN_TAG = re.compile(r"<([a-zA-Z][\w.:|-]*)[>=]").match
 
 
 def skip_layout(r: Reader) -> Iterable[None]:
-    """Consume white space between the literals of a pair, also in its escaped form."""
+    """Consume white space between the literals of a pair, escaped or not."""
     nothing = r.at < len(r.buf) and r.buf[r.at] != "\\" and not r.buf[r.at].isspace()
     return () if nothing else _skip_layout(r)
 

@@ -162,7 +162,7 @@ def example_call(format: str | Format, tool: ToolSpec, tools: Sequence[ToolSpec]
 def example_arguments(tool: ToolSpec, text: str = "the {}") -> dict[str, Any]:
     """Plausible arguments for all parameters, from the schema: its examples, enums and defaults first.
 
-    For the optional ones, too: small models got the markup of a parameter wrong that no example showed.
+    Including the optional ones: small models got the markup of a parameter wrong that no example showed.
 
     Args:
         tool: the tool.

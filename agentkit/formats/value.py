@@ -38,7 +38,7 @@ def read_value(
 
     Returns:
         The value, byte-exact except for the newlines and CDATA marks that are not part of it; and whether it was in
-        CDATA, and so is meant to the letter.
+        CDATA, which means that it is literal.
 
     Raises:
         Damage: `truncated_call` if the text ends first; `ambiguous_call` if the value contains markup of its own kind
@@ -146,7 +146,7 @@ class _Plain:
         return self.end.boundary.part.match(self.r.buf, self.r.at) is not None
 
     def fits(self, boundary: re.Match[str]) -> bool:
-        """Return True if the text after a closing may follow it; at the text's end, also half of the call's end."""
+        """Return True if the text after a closing may follow it; at the text's end, so may half of the call's end."""
         return boundary["fit"] is not None or (
             self.r.ended and self.end.cut_end(self.r.buf, boundary.end()) is not None
         )

@@ -66,7 +66,7 @@ class ValueEnd:
 
     @property
     def ends_call(self) -> bool:
-        """True if the closing ends the call, too: then an opening of the same name is content, up to its own end."""
+        """True if the closing also ends the call: then an opening of the same name is content, up to its own end."""
         return self.call_end == self.what
 
     def is_complete(self, quoted: str) -> bool:
@@ -180,7 +180,7 @@ _known: dict[tuple[int, int], tuple[Shape, TagParameters | Pairs, ValueEnd]] = {
 
 
 def leftover_of(shape: Shape) -> Delimiter | None:
-    """Return the delimiter of one more raw value after a call with such, or of a value's end; None for other calls."""
+    """Return the delimiter of a further raw value, or of a value's end; None for calls without raw values."""
     part = next((part for part in shape.call if isinstance(part, TagParameters | Pairs)), None)
     return None if part is None else end_of_value(shape, part).leftover
 
@@ -254,7 +254,7 @@ def _end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
 
 
 def _any_quotes(literals: str) -> str:
-    """Return the pattern of literals with single or escaped quotes around attributes, too: no content opens so."""
+    """Return the pattern of literals with single or escaped quotes, even in attributes: no content opens like this."""
     return literals.replace('"', r"""\\?["']""")
 
 

@@ -1,4 +1,4 @@
-"""Whole texts and the formats to read them in, without a parser of one's own."""
+"""Whole texts and the formats to read them in, without a parser object."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def auto() -> tuple[Format, ...]:
 
 @cache
 def recoverable() -> tuple[Format, ...]:
-    """`auto`, for a native model's text: the tags that many prompts request around reasoning count, too."""
+    """`auto`, for a native model's text: the tags that many prompts request around reasoning also count."""
     first, *rest = auto()
     reasoning = tuple((f"<{tag}>", f"</{tag}>") for tag in REASONING)
     return (replace(first, thinking=(*first.thinking, *reasoning)), *rest)

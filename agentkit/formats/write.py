@@ -65,7 +65,7 @@ def _write(w: Writing) -> str:
 
 
 def _spec(format: Format, call: ToolCall, known: Mapping[str, ToolSpec]) -> ToolSpec:
-    """Return the called tool; if it is not offered (any more), one that accepts any arguments of these names."""
+    """Return the called tool; if it is not offered (any more), a tool that accepts any arguments of these names."""
     tool = known.get(call.name)
     if tool is None:
         tool = ToolSpec(call.name, "", {"type": "object", "properties": {name: {} for name in call.arguments}})

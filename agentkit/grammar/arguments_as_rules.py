@@ -140,7 +140,7 @@ def _free_text(
     close: str,
     blocked: tuple[Exclusion, ...],
 ) -> Rule:
-    """Return the rule of an unescaped string; text that reads as another allowed type must satisfy that, too."""
+    """Return the rule of an unescaped string; text that reads as another allowed type must satisfy both."""
     for option in options:
         if option not in texts and kind_of(option) != "null" and (set(option) - {"type", "description", "title"}):
             w.schemas.gap(name, ["a string or another constrained type, which text does not distinguish"])

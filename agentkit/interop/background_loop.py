@@ -1,8 +1,8 @@
-"""An event loop in a thread of its own: its tasks outlive the loops of the runs that use it.
+"""An event loop in its own thread: its tasks outlive the loops of the runs that use it.
 
-`Agent.run_sync` makes a new loop for each run, and an MCP session belongs to one loop for its whole life. So does the
-tool instance of a trajectory that another system's loop runs. A thread does not survive a fork: in the child of one the
-loop is another.
+`Agent.run_sync` makes a new loop for each run, and an MCP session belongs to one loop for its lifetime, as
+does the tool instance of a trajectory that another system's loop runs. A thread does not survive a fork: a child
+process has another loop.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class BackgroundLoop:
             return self._loop
 
     def leave_to_parent(self) -> None:
-        """In the child of a fork: begin anew. The parent's loop and tasks are not touched."""
+        """In the child of a fork: start again. The parent's loop and tasks are not touched."""
         if self._loop is not None:
             _PARENTS.append(self._loop)  # closed by nobody: that would change what the parent's loop waits for
         if self._stop is not None:

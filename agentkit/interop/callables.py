@@ -1,7 +1,7 @@
-"""A tool as a plain Python function whose signature and docstring say what its schema says: what most trainers take.
+"""A tool as a plain Python function whose signature and docstring describe its schema, as most trainers expect.
 
 They read the name, the type hints and a Google docstring, and call it with the model's arguments as keywords. The hints
-are made from the schema, whatever the method's own are; what hints cannot say stands in the docstring.
+are made from the schema, whatever the method's own are; the docstring says what hints cannot.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""LangChain (https://github.com/langchain-ai/langchain): ours as its `StructuredTool`s."""
+"""LangChain (https://github.com/langchain-ai/langchain): agentkit tools as its `StructuredTool`s."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOOP: Final = BackgroundLoop("agentkit tools in LangChain")
 def to_langchain(tools: Any, *, config: ProcessorConfig | None = None) -> list[Any]:
     """Tools as LangChain's, with their whole schema; a message's `artifact` is the `ToolResult`.
 
-    An error is told to the model in a message with the status `error`.
+    The model gets an error in a message with the status `error`.
 
     Args:
         tools: what `ToolRegistry` accepts: one tool, or a list. A class is constructed once, for all runs.

@@ -1,4 +1,4 @@
-"""OpenAI's Agents SDK (https://github.com/openai/openai-agents-python): ours as its `FunctionTool`s."""
+"""OpenAI's Agents SDK (https://github.com/openai/openai-agents-python): agentkit tools as its `FunctionTool`s."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Tool instances that belong to another system's trajectory: made on its first call, released when it is gone.
 
-The other loops know no trajectory's end, but each hands every call an object that lives exactly as long: verl's
+The other loops do not report a trajectory's end, but pass to each call an object that lives exactly as long: verl's
 `agent_data`, verifiers' `state`. The instances are kept by that object, weakly: when it is collected they are released.
 """
 
@@ -43,7 +43,7 @@ class OwnedInstance:
 
     Args:
         tool: the source.
-        kwargs: what the sample tells each of its functions; what they are told of one phase is joined.
+        kwargs: the sample's arguments for each of its functions; those of one phase are joined.
         config: limits of its calls.
 
     Attributes:
@@ -132,7 +132,7 @@ class OwnedInstance:
         return None if self._begun is None else reward_of(await self._instance.calc_reward(**self._told("calc_reward")))
 
     async def step(self, name: str, arguments: Any, *, fold: bool) -> tuple[SingleAnswer, float]:
-        """Answer one call, and tell what it is worth in a loop that never asks for the final reward.
+        """Answer one call, and return its reward in a loop that never asks for the final one.
 
         Args:
             name: the function name.
@@ -172,7 +172,7 @@ class OwnedInstance:
         return sum(map(sum, self.rewards.values())) + last
 
     async def release(self) -> None:
-        """Give back what it holds; a second time does nothing. An error is logged: nobody is left to be told."""
+        """Release it; a second time does nothing. An error is logged: no caller is left to get it."""
         if self._released:
             return
         self._released = True
@@ -222,7 +222,7 @@ class Trajectories:
         return self._owned[key]
 
     async def over(self, owner: Any, kwargs: Callable[[], Kwargs]) -> tuple[float, str]:
-        """A trajectory whose loop tells its end: score and release the instance; without calls, one made for that.
+        """A trajectory whose loop reports its end: score and release the instance; without calls, one made for that.
 
         Returns all its rewards, and why the final one is missing, see `OwnedInstance.unscored`. Arguments as for `of`.
         """
@@ -233,7 +233,7 @@ class Trajectories:
             await owned.release()
 
     def open(self, trajectory_id: str, name: str) -> OwnedInstance:
-        """The instance of a trajectory that has an id, and whose end is told: `close` for each `name` opened."""
+        """The instance of a trajectory that has an id and reports its end: `close` for each `name` opened."""
         if trajectory_id not in self._named:
             self._named[trajectory_id] = (OwnedInstance(self.tool, {}, self.config), set())
         owned, names = self._named[trajectory_id]

@@ -1,4 +1,4 @@
-"""The other systems by name: how each is installed, which function names it reserves, what of a schema it keeps.
+"""The other systems by name: how each is installed, which function names it reserves, which parts of a schema it keeps.
 
 A table. A system is imported when an export asks for it (`require`).
 """
@@ -25,13 +25,13 @@ _LOG: Final = logging.getLogger("agentkit.interop")
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A system that calls our tools.
+    """A system that calls agentkit tools.
 
     Args:
         name: as its users write it.
         install: what to install.
         module: the module that must be importable.
-        reserved: names that its loop gives a meaning of its own.
+        reserved: names that have their own meaning in its loop.
         dialect: the part of JSON Schema that it passes on; None for all of it.
     """
 
@@ -103,7 +103,7 @@ def refuse_reserved(peer: Peer, tools: Iterable[BoundTool]) -> None:
 
 
 def parameters_for(peer: Peer, spec: ToolSpec) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """A tool's schema as the peer passes it on, and one line for each thing that is told in descriptions only."""
+    """A tool's schema as the peer passes it on, and one line for each thing that is in descriptions only."""
     if peer.dialect is None:
         return dict(spec.parameters), ()
     parameters, losses = reduced_schema(spec.parameters, peer.dialect)

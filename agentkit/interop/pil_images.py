@@ -1,4 +1,4 @@
-"""Pictures of results as trainers' processors take them: images of PIL."""
+"""Images of results as PIL images, as trainers' processors expect them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pydantic AI (https://github.com/pydantic/pydantic-ai): ours as its `Tool`s."""
+"""Pydantic AI (https://github.com/pydantic/pydantic-ai): agentkit tools as its `Tool`s."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One call made by another system's loop: answered by the processor, so that timeout, order and limits hold there.
+"""One call made by another system's loop: answered by the processor, so that timeout, order and limits apply.
 
 Knows the processor; knows no other system.
 """

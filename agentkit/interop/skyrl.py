@@ -1,6 +1,6 @@
-"""SkyRL-gym (https://github.com/NovaSky-AI/SkyRL): ours as a `ToolGroup`, one for each environment.
+"""SkyRL-gym (https://github.com/NovaSky-AI/SkyRL): agentkit tools as a `ToolGroup`, one for each environment.
 
-SkyRL calls tools where it stands, by position, and knows no schema: an environment writes its own prompt.
+SkyRL calls tools in its own event loop, by position, and knows no schema: an environment writes its own prompt.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""TRL (https://github.com/huggingface/trl): ours as `tools=`, and as the class for `environment_factory=`.
+"""TRL (https://github.com/huggingface/trl): agentkit tools as `tools=`, and as the class for `environment_factory=`.
 
-TRL reads functions: name, type hints, docstring. It awaits async ones on a loop of its own and calls plain ones in its
-own thread, so everything that belongs to one trajectory runs on a loop in a thread of its own.
+TRL reads functions: name, type hints, docstring. It awaits async ones on its own loop and calls plain ones in its own
+thread, so everything that belongs to one trajectory runs on a loop in a separate thread.
 """
 
 from __future__ import annotations

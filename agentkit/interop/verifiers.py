@@ -1,4 +1,4 @@
-"""verifiers (github.com/PrimeIntellect-ai/verifiers): ours as a `StatefulToolEnv` (up to 0.3), and as a `Toolset`.
+"""verifiers (github.com/PrimeIntellect-ai/verifiers): agentkit tools as a `StatefulToolEnv` (up to 0.3) or `Toolset`.
 
 An environment hands every call the rollout's `state`: the instance is kept by that, and released in the rollout's
 cleanup. A toolset of 0.4 is a server process for one rollout, so it holds the instance itself.
@@ -99,7 +99,7 @@ async def _call_tool(self: Any, tool_name: str, tool_args: dict[str, Any], tool_
 
 
 def _releasing() -> Any:
-    """A cleanup of each class's own: verifiers marks the function."""
+    """A separate cleanup for each class: verifiers marks the function."""
 
     async def release_tools(self: Any, state: Any) -> None:
         state[REWARD], state[UNSCORED] = await self.trajectories.over(state, lambda: _told(state))
@@ -125,7 +125,7 @@ def _block(part: Any) -> dict[str, Any]:
 def to_toolset(
     tool: Any, tool_config: Mapping[str, Any] | None = None, *, config: ProcessorConfig | None = None
 ) -> type[Any]:
-    """A class with decorated methods as a subclass of the `Toolset` of verifiers 0.4, for a process of its own.
+    """A class with decorated methods as a subclass of the `Toolset` of verifiers 0.4, for a separate process.
 
     The instance is released when the process is told to end, by SIGTERM or SIGINT.
 

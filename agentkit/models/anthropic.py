@@ -40,7 +40,7 @@ Claude 3.7 on accepts it (the smallest limit among them is 32,000)."""
 SMALLEST_LIMIT: Final = 32_000  # the smallest limit on `max_tokens` of any model that thinks
 
 
-def max_tokens_beside(budget: int) -> int:
+def max_tokens_with(budget: int) -> int:
     """The `max_tokens` that is sent if none is set: the thinking counts, and leaves as much room as without it.
 
     Up to `SMALLEST_LIMIT` it is a number that every model accepts, while that leaves 2,000 tokens for the answer.
@@ -209,7 +209,7 @@ class AnthropicModel(RemoteModel):
         super()._complete(body)
         thinking = mapping_of(body.get("thinking"))
         if body.get("max_tokens") is None:
-            body["max_tokens"] = max_tokens_beside(count_of(thinking.get("budget_tokens")))
+            body["max_tokens"] = max_tokens_with(count_of(thinking.get("budget_tokens")))
         choice = mapping_of(body.get("tool_choice"))
         if thinking.get("type") in ("enabled", "adaptive") and choice.get("type") in ("any", "tool"):
             body["tool_choice"] = {k: v for k, v in choice.items() if k != "name"} | {"type": "auto"}

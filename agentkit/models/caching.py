@@ -1,7 +1,7 @@
 """Where an Anthropic request is marked for the prompt cache: `cache_control`, on four blocks at most. Pure.
 
-What precedes a mark is kept for five minutes, and costs a tenth when a later request begins with it; a request finds
-it again by a mark at the same place. One mark is after the tools and the system prompt, the others are at the end of
+The part before a mark is cached for five minutes, and costs a tenth when a later request begins with it; a request
+finds it again by a mark at the same place. One mark is after the tools and the system prompt, the others at the end of
 user messages: the last one, which the next request will find; the one before it, where this request finds what the
 previous one left; and one further back that only moves every 8,192 tokens, for a conversation whose end was changed. A
 user message ends with the results of all calls before it or with what the user said, so that no mark separates a call

@@ -1,7 +1,7 @@
 """Which call a piece of a chat completion belongs to. Pure.
 
 A piece with an id and no name belongs to the call with that id, any other one to the call at its index. Without an
-index, it belongs to the last call; so does one without id and name if of all calls only the last is incomplete.
+index, it belongs to the last call, as does a piece without id and name if only the last call is incomplete.
 
 Servers number all calls 0, count the index on
 with each piece, omit it, give all calls one id, another id with each piece or none, repeat the name, or send it in
@@ -40,7 +40,7 @@ class WhichCall:
         self._complete = 0  # the number of calls at the beginning that are complete
         self._shared: int | None = None  # the number of the first call that began in another one's place
         self._again: list[NativeCall] = []  # the calls that began in the place of one with the same name
-        self._before: NativeCall | None = None  # from `find` to `begin`: the call in whose place a piece begins another
+        self._before: NativeCall | None = None  # from `find` to `begin`: the call that a piece replaces by another
 
     def find(self, index: int | None, id: str, name: str, text: str) -> NativeCall | None:
         """Return the call that a piece continues; None if it begins one."""
@@ -112,7 +112,7 @@ class WhichCall:
             self._at[index] = call
 
     def judge(self) -> None:
-        """Refuse calls that may not be calls of their own.
+        """Refuse calls that may be parts of others.
 
         That is one without arguments that began in the place of one with its name; and, if a piece fits no call, each
         call since the first that began in another one's place.

@@ -1,7 +1,7 @@
 """Calls in other choices than the first one: some gateways split one answer into several choices. Pure.
 
 GitHub Copilot's chat completions of Claude have the text in one choice and the calls in others. Where one answer was
-requested, the others are not alternatives to the first, if that says that it calls tools and has no call. Source:
+requested, the others are not alternatives to the first, if that says it calls tools but has no call. Source:
 copilot-api#81, nanobot#1555.
 """
 

@@ -38,7 +38,7 @@ class ChatThinking:
         self._details: list[tuple[dict[str, Any], dict[str, list[str]]]] = []
 
     def feed(self, delta: Mapping[str, Any]) -> list[SourceEvent]:
-        """The thinking in one delta. A server that sends it under two names means it once."""
+        """The thinking in one delta. If a server sends it under two names, it counts once."""
         details = items_of(delta.get(DETAILS))
         for detail in details:
             self._keep(detail)
@@ -57,7 +57,7 @@ class ChatThinking:
         return [Thinking(said)] if said else []
 
     def end(self) -> list[SourceEvent]:
-        """Something else starts, or nothing more comes."""
+        """End the thinking: other content starts, or the response is over."""
         rest = self._joiner.close()
         events: list[SourceEvent] = [Thinking(rest)] if rest else []
         thought = self._thought()

@@ -2,7 +2,7 @@
 
 Knows the servers by their table, and the grammars by their interface. As a rule, a server silently ignores a field that
 it does not know; so each reply to a forced choice is checked for what a grammar would not have allowed, and
-`check_constraint` requests a word that no model says unforced.
+`check_constraint` requests a word that no model writes on its own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ODD: Final = "agentkit-7"  # the word that `check_constraint` lets a model say: 
 
 HEAD: Final = 60  # characters at the beginning of a reply that show whether its grammar was enforced
 
-_ENOUGH: Final = 2_000  # tokens: a model that thinks does so before it says the word
+_ENOUGH: Final = 2_000  # tokens: a model that thinks writes its thoughts before the word
 _BLAMES: Final = re.compile(
     r"grammar|structur|guided|response_format|regex|one backend per engine|xgrammar|llguidance", re.IGNORECASE
 )
@@ -35,7 +35,7 @@ _REFUSALS: Final = ("bad_request", "server", "stream")
 _Key = tuple[tuple[ToolSpec, ...], str, bool, OutputSchema | None]
 
 
-class HeldReply(NamedTuple):
+class ConstrainedReply(NamedTuple):
     """A reply constrained by a grammar.
 
     Args:
@@ -93,7 +93,7 @@ class Constraint:
         self._provider = str(getattr(model, "provider", model.name))
         self._format = format
         self._thinking: ThinkingRule = thinking
-        self._last: tuple[_Key, HeldReply] | None = None
+        self._last: tuple[_Key, ConstrainedReply] | None = None
 
     @classmethod
     def of(cls, model: Model, format: str | Format | None, asked: Constrained) -> Self:
@@ -120,7 +120,7 @@ class Constraint:
             raise ConfigError(f"{model.name}: {_TWICE.format(field.name)}")
         return cls(model, declared, field, thinking)
 
-    def hold(self, request: ModelRequest) -> HeldReply | None:
+    def constrain(self, request: ModelRequest) -> ConstrainedReply | None:
         """The constraint on the reply to a request.
 
         None if there is neither a tool nor an output's schema, or if the model continues its own message: a grammar
@@ -143,7 +143,9 @@ class Constraint:
             self._last = key, self._made(*key)
         return self._last[1]
 
-    def _made(self, tools: tuple[ToolSpec, ...], choice: str, parallel: bool, output: OutputSchema | None) -> HeldReply:
+    def _made(
+        self, tools: tuple[ToolSpec, ...], choice: str, parallel: bool, output: OutputSchema | None
+    ) -> ConstrainedReply:
         target = self.field.target
         made = grammar(
             self._format, tools, target=target, tool_choice=choice, parallel=parallel, thinking=self._thinking,
@@ -153,7 +155,7 @@ class Constraint:
         known = not free and self._thinking != "begun_thinking"
         starts = openings(self._format, tools, target=target, tool_choice=choice, output=output) if known else ()
         said = "a call was forced" if output is None else "a call or JSON was forced"
-        return HeldReply(self._provider, self.field, {self.field.name: made}, starts, said)
+        return ConstrainedReply(self._provider, self.field, {self.field.name: made}, starts, said)
 
     async def check(self) -> None:
         """Make one request whose grammar allows one odd word; see `check_constraint`."""

@@ -1,7 +1,7 @@
 """The body of an HTTP answer, decompressed: everything that agentkit and its tools receive is read by this function.
 
 A body has at most one content coding, of the two that are asked for. It is read in steps of bounded input and output,
-and other tasks run between them: the caller's limits on bytes and seconds hold however much a few bytes unpack to.
+and other tasks run between them: the caller's limits on bytes and seconds apply even if few bytes unpack to many.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ async def decompress(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
                     yield step
                 await anyio.lowlevel.checkpoint()
     if stream is not None and not stream.whole:
-        raise httpx2.RemoteProtocolError("the compressed body is interrupted")
+        raise httpx2.RemoteProtocolError("the compressed body is incomplete")
 
 
 class _Stream:

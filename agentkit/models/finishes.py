@@ -1,6 +1,6 @@
 """Why a response ended: every provider's, server's and gateway's word for it. One table, for all wires. Knows no wire.
 
-A gateway passes on the words of whatever it forwards to, so that any of them may come by any wire.
+A gateway passes on the words of its servers, so any word may arrive on any wire.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _ENDINGS: Final[Mapping[FinishReason, tuple[str, ...]]] = {
 `BaseFinishReason`; `finish_reason` of TensorRT-LLM and LMDeploy; text-generation-inference; Google's `FinishReason`."""
 
 FINISHES: Final[Mapping[str, FinishReason]] = {word: reason for reason, words in _ENDINGS.items() for word in words}
-"""The words, in small letters and with underscores. What any other one says is unknown: Google's
-`MALFORMED_FUNCTION_CALL` and `OTHER`, which do not say whether what came before is whole; or a word of tomorrow."""
+"""The words, in lower case and with underscores. The meaning of any other one is unknown: Google's
+`MALFORMED_FUNCTION_CALL` and `OTHER`, which do not say whether the text is complete, or a future word."""
 
 
 def meaning(raw: str | None, reasons: Mapping[str, FinishReason] = FINISHES) -> FinishReason | None:
-    """Return the meaning of a word for the end, also in capitals (Google, Cohere) or with hyphens (Vercel), or None."""
+    """Return the meaning of a word for the end, or None. Accepts capitals (Google, Cohere) and hyphens (Vercel)."""
     return reasons.get((raw or "").strip().lower().replace("-", "_"))
 
 

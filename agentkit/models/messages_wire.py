@@ -111,7 +111,7 @@ class MessagesWire:
 
     @property
     def called(self) -> bool:
-        """Return whether a call came."""
+        """Return whether the response has a call."""
         return bool(self._calls.all)
 
     def close(self) -> list[SourceEvent]:

@@ -44,7 +44,7 @@ def split_name(name: str) -> tuple[str, str]:
 
 @by(ModelOptions)
 def model(options: ModelOptions) -> ClosableModel:
-    """Create a model. `async with` or `aclose` closes its connections; so does the end of their event loop.
+    """Create a model. `async with` or `aclose` closes its connections, as does the end of their event loop.
 
     It accepts the options of `ModelOptions` and `ModelSettings`: `model("openai:gpt-5", max_tokens=4000)`.
 

@@ -82,7 +82,7 @@ class NativeCall:
 
     @property
     def values(self) -> dict[str, Any] | None:
-        """The arguments, if what has come is a whole object; otherwise None."""
+        """The arguments, if the text so far is a complete object; otherwise None."""
         return readable(self.text) if self.pieces.last(8).rstrip().endswith("}") else None
 
     def call(self, arguments: Mapping[str, Any] | None = None) -> ToolCall:
@@ -126,7 +126,7 @@ class NativeCalls:
         self._reported = self._lacking = False
 
     def begin(self, id: str, name: str) -> tuple[NativeCall, list[SourceEvent]]:
-        """Begin a new call, whose name may still be to come."""
+        """Begin a new call, whose name may arrive later."""
         events = [event for last in self.all[-1:] if last.name and last.index < 0 for event in self._start(last)]
         call = NativeCall(clean(id))
         self.all.append(call)
@@ -144,7 +144,7 @@ class NativeCalls:
         return self._start(call) if call.name and (self._whole_names or call.pieces) else []
 
     def set_arguments(self, call: NativeCall, whole: str) -> list[SourceEvent]:
-        """Set the complete arguments of a call, which override those that came in pieces."""
+        """Set the complete arguments of a call, which override the pieces."""
         whole = clean(whole)
         if not whole:
             return []

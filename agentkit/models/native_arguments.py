@@ -1,6 +1,6 @@
 """The arguments of a native call: the JSON text that a provider sent, read once it is complete.
 
-Pure. Strict, except for what servers really send around a good object; each repair is named by its code in
+Pure. Strict, except for text that servers are known to send around a valid object; each repair is named by its code in
 `agentkit.formats.REPAIRS`, and changes no value (except lone surrogates, which no encoding can represent).
 """
 

@@ -196,7 +196,7 @@ class ChatWire:
 
     @property
     def called(self) -> bool:
-        """Return whether a call came."""
+        """Return whether the response has a call."""
         return bool(self._calls.all)
 
     def _count(self, usage: object) -> None:

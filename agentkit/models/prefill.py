@@ -46,7 +46,7 @@ def chat_continued(body: Mapping[str, Any], base_url: str) -> dict[str, Any]:
 
 
 def is_unfinished(messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether the last message is an unfinished reply; one that only waits for results does not count."""
+    """Return whether the last message is an unfinished reply; a reply that only waits for results does not count."""
     return bool(messages) and messages[-1].get("role") == "assistant" and not messages[-1].get("tool_calls")
 
 
@@ -56,7 +56,7 @@ _WORDS: Final = frozenset(("text", "thinking", "redacted_thinking"))
 def complete(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A conversation for a model that does not continue: without an unfinished reply at its end, which it may refuse.
 
-    It answers again, as in a thread. A reply that the provider itself paused stays, and one that nothing precedes.
+    It answers again, as in a thread. A reply that the provider itself paused stays, as does a first message.
     The messages may be those of any of the three APIs.
     """
     end = len(messages)

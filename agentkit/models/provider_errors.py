@@ -103,7 +103,7 @@ class RequestInfo(NamedTuple):
 
 
 class PartialResponse(NamedTuple):
-    """The part of a response that had come: how many bytes, and the first of them."""
+    """The part of a response that arrived: how many bytes, and the first of them."""
 
     size: int
     head: bytes
@@ -165,7 +165,7 @@ def provider_error(
 
 
 def broken_off(asked: RequestInfo, came: PartialResponse | None, request_id: str | None) -> ProviderError:
-    """A stream that ended properly, but before the response did: the same as a connection that broke there."""
+    """A stream that ended properly, but before the response did, like a connection that broke there."""
     said = "the stream ended before the response did: no finish reason and no closing event came"
     said += f"; {_progress(came, asked.secrets)}" if came is not None else ""
     said += f" ({asked.misplaced})" if asked.misplaced else ""

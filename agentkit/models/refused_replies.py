@@ -1,4 +1,4 @@
-"""Replies that a server refused because it could not read a call in them. What the model wrote is in the error. Pure.
+"""Replies that a server refused because it could not read a call in them. The error has the model's text. Pure.
 
 Such an error is the model's mistake, or the server's, not the request's: the reply is read like any other.
 """

@@ -1,9 +1,9 @@
 """The rendered beginning of a conversation, kept from one request for the next one. Pure.
 
-The conversation of a run only grows at its end, and all of it is sent with every request. What a model's API is sent
-for a message depends on its neighbours: results follow their calls, messages of one role are joined, ids are unique. So
+The conversation of a run only grows at its end, and all of it is sent with every request. The request for
+a message depends on its neighbours: results follow their calls, messages of one role are joined, ids are unique. So
 a conversation is divided where that cannot matter: before a response that follows a user's message or the results of
-all calls, while no call of a provider's own tool waits. What comes before the last such place is made once.
+all calls, while no call of a provider's own tool waits. The part before the last such place is rendered once.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class RenderCache:
             form: the API, the provider and the step for which it is rendered.
             messages: the conversation now.
             make: renders messages.
-            using: what else the rendering depends on; if one of these is another object, all is rendered anew.
+            using: what else the rendering depends on; if one of these is another object, all is rendered again.
         """
         head = len(list(takewhile(_instructs, messages)))  # a new object in every run
         known = self._begun.pop(form, _Beginning())
@@ -115,7 +115,7 @@ def _divided(messages: Sequence[Message], start: int) -> int:
 
 
 def says_something(message: AssistantMessage | UserMessage) -> bool:
-    """Return whether every API has something to send for it."""
+    """Return whether every API sends something for it."""
     calls = isinstance(message, AssistantMessage) and message.calls
     return bool(calls) or any(
         isinstance(part, ImagePart) or (isinstance(part, TextPart) and part.text.strip()) for part in message.content

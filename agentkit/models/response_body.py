@@ -1,4 +1,4 @@
-"""The body of one response while it comes: bounded, left when it is over, and its beginning kept for the error message.
+"""The body of one response while it arrives: bounded, closed at its end, with its beginning kept for error messages.
 
 Knows bytes and when a wire is done; knows no provider. It reads the SDK's connection itself: the SDKs' own readers have
 no bound on a line, lose the first event after a byte order mark, and wait for the end of the connection.

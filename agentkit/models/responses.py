@@ -1,6 +1,6 @@
 """OpenAI's Responses API.
 
-The provider stores nothing (`store` is off): the conversation lives here, and reasoning travels as encrypted items.
+The provider stores nothing (`store` is off): the conversation is kept here, and reasoning is sent as encrypted items.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class ResponsesWire:
 
     @property
     def called(self) -> bool:
-        """Return whether a call came."""
+        """Return whether the response has a call."""
         return bool(self._calls.all)
 
     def close(self) -> list[SourceEvent]:

@@ -29,7 +29,7 @@ class Retry:
     patience: float = 60.0
 
     def wait(self, failures: int, error: ProviderError, dice: float) -> float | None:
-        """Return the seconds to wait before the next attempt, after this many failed; None if there is to be none.
+        """Return the seconds to wait before the next attempt, after this many failed; None for no further attempt.
 
         The wait is between half of the back-off and all of it, as `dice` says, a random number from 0 to 1.
         """

@@ -1,4 +1,4 @@
-"""Tries whether a port answers in the other of http and https, after a failure; sends nothing of the request."""
+"""Checks, after a failure, if a port answers the other one of http and https; sends nothing of the request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets that must not be seen: keys, and the credentials in a URL. Pure, except for the loggers that it watches."""
+"""Secrets that must not be shown: keys, and the credentials in a URL. Pure, except for the loggers that it watches."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def is_secret(name: str) -> bool:
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    r"""Text without the given secrets, also where they are escaped for JSON or a URL.
+    r"""Text without the given secrets, even where they are escaped for JSON or a URL.
 
     >>> redact(r'{"wrong key": "Zk9\/x+Q"}', ["Zk9/x+Q"])
     '{"wrong key": "[key]"}'

@@ -1,7 +1,7 @@
 """The calls of a provider's own tools, in a conversation for the Messages API: which of their blocks are sent. Pure.
 
-The provider answers such a call itself: after it, or in a later message if results of ours come first, as when its
-code calls our tools. A call without an answer is refused, unless the provider is still to give it.
+The provider answers such a call itself: after it, or in a later message if results of your tools come first, as when
+its code calls them. A call without an answer is refused, unless the provider may still send it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Ties(NamedTuple):
 
 
 def sent_blocks(messages: Sequence[Message], provider: str, ids: IdRule) -> dict[BlockPlace, Mapping[str, Any]]:
-    """The blocks of the provider that are sent: what is answered, or waited for, and what refers to nothing else.
+    """The blocks of the provider that are sent: those that are answered, waited for, or independent.
 
     The id of a call is unique in its message. A caller that is not sent is not named either.
 

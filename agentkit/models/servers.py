@@ -1,6 +1,6 @@
 """The fields that servers of open models require if calls are read as text, and how to detect a removed call.
 
-Pure: tables with their sources. An unnamed server is sent nothing that OpenAI does not know.
+Pure: tables with their sources. A server of unknown kind gets only fields that OpenAI knows.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class CutOut:
                 self.spent = event.output_tokens - event.reasoning_tokens
 
     def error(self, ending: Finish, provider: str, server: str | None) -> ProviderError | None:
-        """The failure to report instead of an empty reply, if the model must have written more than came."""
+        """The failure to report instead of an empty reply, if the model must have written more than arrived."""
         empty = not self._said and not self._thought and ending.reason in ("stop", "unknown")
         if not empty or self.spent < FEWEST:
             return None

@@ -2,7 +2,7 @@
 
 Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation. Unlike a
 browser, it also reads the last event if the blank line after it is missing (Source: openai-node#2725); and a field
-`error`, in which llama.cpp has reported errors: an event of its own with this name.
+`error`, in which llama.cpp has reported errors: a separate event with this name.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The shapes of errors in a response, on any of the three wires, in a stream or in a whole response. Pure.
 
-The providers have an object `error`. Other servers also send an error of their own as an event of the stream, without
+The providers have an object `error`. Other servers also send their own errors as an event of the stream, without
 that object, and end the stream as if nothing had been wrong.
 """
 
@@ -58,7 +58,7 @@ def error_in(event: WireEvent) -> object:
 
 
 def _has_code(event: WireEvent) -> bool:
-    """Return whether an event with a message has the code of an error as well, or a type that is named so."""
+    """Return whether an event with a message has the code of an error as well, or a type with that name."""
     codes = [event.get(key) for key in _CODES if key != "type"]
     given = any(isinstance(c, str | int) and str(c).lower() not in _FINE for c in codes)
     return given or "error" in str(event.get("type")).lower()

@@ -105,7 +105,7 @@ class TextCalling(Closing):
         section = formats.render_prompt(self._format, request.tools, tool_choice=choice, parallel=parallel)
         messages = text_messages(request.messages, self._format, request.tools, request.rendered)
         stops = self._stops(request)
-        held = self.constraint.hold(request) if self.constraint is not None else None
+        constrained = self.constraint.constrain(request) if self.constraint is not None else None
         asked = replace(
             request,
             messages=valid_history.add_instructions(messages, section, valid_history.output_section(request)),
@@ -114,10 +114,10 @@ class TextCalling(Closing):
             parallel_tool_calls=None,
             output_schema=None,  # a provider that enforced it on the text would allow no call
             stop=(*request.stop, *stops),
-            extra={**self._asks(), **(held.fields if held is not None else {}), **request.extra},
+            extra={**self._asks(), **(constrained.fields if constrained is not None else {}), **request.extra},
         )
         source = self.inner.stream(asked)
-        events = source if held is None else held.watch(source)
+        events = source if constrained is None else constrained.watch(source)
         cut_out = CutOut()
         try:
             async for event in events:
@@ -262,7 +262,7 @@ def _assistant(message: AssistantMessage, format: Format, tools: Sequence[ToolSp
 
 
 def _written(calls: Sequence[ToolCall], format: Format, tools: Sequence[ToolSpec]) -> str:
-    """Calls from elsewhere in this format; one that it cannot represent, or that could not be read, as its JSON.
+    """Calls from elsewhere in this format, or as JSON if it cannot represent them, or they could not be read.
 
     Their arguments may pass on what tools returned, and are quarantined like it.
     """

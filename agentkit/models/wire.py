@@ -24,17 +24,17 @@ class Wire(Protocol):
 
     @property
     def done(self) -> bool:
-        """Return whether the response came to its end; False also if the provider interrupted it."""
+        """Return whether the response came to its end; False if the provider interrupted it."""
         ...
 
     @property
     def called(self) -> bool:
-        """Return whether a call came."""
+        """Return whether the response has a call."""
         ...
 
     @property
     def over(self) -> bool:
-        """Return whether nothing more is to come; a response that is done may still report its usage."""
+        """Return whether nothing more will arrive; a response that is done may still report its usage."""
         ...
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
@@ -52,7 +52,7 @@ def text_of(value: object) -> str:
 
 
 def json_text_of(value: object) -> str:
-    """A call's arguments, as JSON text. Servers write a string, an object, nothing, or what is refused later."""
+    """A call's arguments, as JSON text. Servers write a string, an object, nothing, or a value refused later."""
     if value is None or isinstance(value, str):
         return value or ""
     return json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Logs the errors of an author's own code: the model gets a message, the author a traceback.
+"""Logs the errors of a tool author's code: the model gets a message, the author a traceback.
 
 Knows the log; knows no call, no arguments and no result: what a model sent or a tool returned does not belong here.
 """

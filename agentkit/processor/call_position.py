@@ -1,4 +1,4 @@
-"""Where a call stands in a native model's text: by itself, bare in prose, or quoted.
+"""Where a call is in a native model's text: by itself, bare in prose, or quoted.
 
 Pure. Knows how people quote and show code; knows no tool and no parser.
 """
@@ -125,7 +125,7 @@ def _is_bare(head: str, name: str) -> bool:
 
 
 def has_no_markup(head: str, name: str) -> bool:
-    """Return whether a call has no markup of its own; it may be in a fence, or after markup that belongs to no call.
+    """Return whether a call lacks its own markup; it may be in a fence, or after markup that belongs to no call.
 
     Args:
         head: its first characters, with the markup before it.

@@ -141,7 +141,7 @@ class CallRunner:
     def next(self) -> AdmittedCall | None:
         """Return the call that may start now; it keeps its lock until `start`. Calls that may never start are answered.
 
-        With `sequential`, a call holds up those after it while a function decides whether it needs approval, but not
+        With `sequential`, a call delays those after it while a function decides whether it needs approval, but not
         while it waits for a person.
         """
         waiting = self.waiting
@@ -272,7 +272,7 @@ class CallRunner:
         self._admission.close(not_run.NO_TOOLS_NOW.result())
 
     def take_back(self, finish: FinishReason) -> list[ToolEvent]:
-        """Refuse all calls that wait, also for a person, and those to come: the response's own end retracts it."""
+        """Refuse the calls that wait, even for a person, and those to come: the response's own end retracts it."""
         return self._close(not_run.RETRACTED.result(finish=finish))
 
     def _close(self, answer: ToolResult) -> list[ToolEvent]:

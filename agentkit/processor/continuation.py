@@ -1,7 +1,7 @@
 """Continuation after the token limit: the text so far, and whether a further response continues it.
 
 Pure. Knows text, events and parsers by their interface; knows no model. Only a model that continues its own text is
-asked to. A further response is a continuation if it completes the open call before any call of its own. Otherwise the
+asked to. A further response is a continuation if it completes the open call before it begins another. Otherwise the
 open call counts as cut: to write it again costs tokens, but to join it wrongly does harm.
 """
 
@@ -24,7 +24,7 @@ Parsers = Callable[[bool], "Parser"]
 class WrittenText:
     """The text of one response as it was written.
 
-    A parser's events and the raw text of its calls are, in order, what it was fed (the law of conservation). What it
+    A parser's events and the raw text of its calls are, in order, what it was fed. What it
     was fed and has not reported is therefore the open call.
 
     Args:
@@ -73,9 +73,9 @@ class WrittenText:
         self._from, self._reported, self._calls = self._size, 0, 0
 
     def continues(self, text: str, parser: Parsers, *, cut: bool) -> bool:
-        """Return whether a further response continues the open call, which ends in it before any call of its own.
+        """Return whether a further response continues the open call, which ends in it before any other call.
 
-        The further response may be `cut` at its limit, too.
+        The further response may also be `cut` at its limit.
         """
         read = self.text[self._from :]
         spans = [span for span in _spans(parser(True), read + text)[self._calls :] if span.start < len(read)]

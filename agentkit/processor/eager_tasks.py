@@ -69,7 +69,7 @@ def _raise(error: BaseException) -> NoReturn:
 
 
 class LoopYield:
-    """Tells work that may never have to wait when to let the event loop do something else."""
+    """Tells work that never waits when to let the event loop do something else."""
 
     __slots__ = ("_until",)
 

@@ -1,6 +1,6 @@
 """One queue for the events of a turn's source and of its tools. Knows the event loop; only joins text.
 
-The source is read in a separate task, the same one from first to last, as generators expect.
+The source is read in a single separate task, as generators expect.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Inbox:
                 self.items.remove(item)
 
     def take(self) -> SourceEvent | ToolEvent | SourceEnd:
-        """Return the next event, of which there is one; text that came together is one piece, read in one step."""
+        """Return the next event, which must exist; text that arrived together is one piece, read in one step."""
         items, item = self.items, self.items.popleft()
         if type(item) is not Text or not items or type(items[0]) is not Text:
             return item

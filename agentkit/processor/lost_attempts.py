@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - quotation marks
-"""A reply that plainly calls an offered tool in a way that no reader understands: it is not an answer. Law 14.
+"""A reply that plainly calls an offered tool in a way that no reader understands: it is not an answer.
 
 Pure: text and tools in, an event out. It reads no call: it only recognises that one was meant, by the tool's name in
 the form of a call. Quoted, drafted and described calls are not attempts: they are in code, thinking or quotation marks,

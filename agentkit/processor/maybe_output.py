@@ -1,4 +1,4 @@
-"""A text that may be the run's output although it can be read as calls: only its end tells.
+"""A text that may be the run's output although it can be read as calls: its end decides.
 
 Pure. Knows events; whether a text is the output is asked of a function.
 """
@@ -23,7 +23,7 @@ class IsOutput(Protocol):
 
 
 class MaybeOutput:
-    """The events of one text, which wait from its first call on if what is said before that may begin the output."""
+    """The events of one text, which wait from its first call on if the text before that may begin the output."""
 
     def __init__(self, is_output: IsOutput) -> None:
         self._is_output = is_output

@@ -1,4 +1,4 @@
-"""Texts without the differences that a quote makes, to find names and examples in them. Knows characters only."""
+"""Texts normalized so that quoted names and examples are found in them. Knows characters only."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _character(escape: re.Match[str]) -> str:
 
 
 def plain(text: str) -> str:
-    r"""Return a text in small letters without accents, compatible characters as one, and nothing invisible.
+    r"""Return a text in lower case, in compatibility form, without accents and invisible characters.
 
     >>> plain("De\u200blete\ufe0f_ALL \u201c\uff11\u201d")
     'delete_all "1"'

@@ -137,7 +137,7 @@ class ResponseProcessor:
                 returns the events of a further response, from a model that continues exactly where it was cut, or None
                 to let the call be cut. The turn reads both as one response, once they are complete; a further response
                 that is not certainly a continuation is read as a separate reply, and the cut call is answered as cut.
-            already_run: the calls of the previous response, if its token limit cut it: if this one has them, too,
+            already_run: the calls of the previous response, if its token limit cut it: if this one repeats them,
                 they are answered with an error and not run a second time.
         """
         inbox = Inbox()

@@ -1,4 +1,4 @@
-"""The sources of a response's events, and their end: its own and, at the token limit, further ones.
+"""The sources of a response's events: its own and, at the token limit, those that continue it.
 
 Knows the inbox and what a source may raise; knows no tool. It only asks the reader what could be continued.
 """
@@ -37,7 +37,7 @@ class Sources:
         self._more = more
 
     def begin(self, loop: asyncio.AbstractEventLoop | None, *, read: bool) -> None:
-        """Read the first source, in this event loop, which is the running one; or nothing."""
+        """Read the first source, if there is one, in the running event loop."""
         if read:
             self._inbox.read(self._first, loop)
         else:

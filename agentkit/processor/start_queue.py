@@ -18,9 +18,9 @@ Gate = Callable[[ToolCall], ToolResult | None]
 
 
 class StartQueue:
-    """The admitted calls of one response that have not started, in `calls`; `wake` is called when to ask `ready` again.
+    """The admitted calls of one response that have not started, in `calls`; calls `wake` when `ready` may have one.
 
-    With `sequential`, each call holds up those after it.
+    With `sequential`, each call delays those after it.
     """
 
     def __init__(self, gate: Gate | None, wake: Callable[[], None], *, sequential: bool) -> None:
@@ -30,7 +30,7 @@ class StartQueue:
         self._wake = wake
 
     def ready(self, undecided: Container[int]) -> AdmittedCall | None:
-        """Return the first call that no other one, or its `undecided` approval, holds up; `kept_back` may still."""
+        """Return the first call that no other call and no `undecided` approval delays; `kept_back` may still."""
         for admitted in self.calls:
             if admitted.index not in undecided and (not admitted.tool.policy.exclusive or self._locked(admitted)):
                 return admitted
@@ -39,7 +39,7 @@ class StartQueue:
         return None
 
     def _locked(self, admitted: AdmittedCall) -> bool:
-        """Acquire the lock of an exclusive tool's call. False if it must wait for it; True also if it never gets it."""
+        """Acquire the lock of an exclusive tool's call. False if it must wait for it; True if it never gets it."""
         if admitted.lock is None:
             tool = admitted.tool
             key = tool.method if tool.instance is None else tool.instance

@@ -129,7 +129,7 @@ def waits(value: Any) -> bool:
 
 
 def read_value(tool: BoundTool, value: Any, limit: int | None, keep: Keep, faults: AuthorErrors) -> Outcome:
-    """Return a tool's value as its result; one that the model cannot read is reported to the tool's author."""
+    """Return a tool's value as its result; a value that the model cannot read is reported to the tool's author."""
     if type(value) in _WORDS:
         return outcome(result_as_returned(value), limit, keep)
     if type(value) is ToolResult and type(value.output) in _WORDS:

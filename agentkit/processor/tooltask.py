@@ -157,7 +157,7 @@ class ToolTask:
         return kept_out
 
     def expire(self, timeout: float, of: str = "") -> None:
-        """Stop it, because its time is up, or that `of` something else, as in ` of this turn`."""
+        """Stop it at its time limit, or at that `of` something else, such as ` of this turn`."""
         if self._keep_out():  # it waits for a thread, and now gets none
             self._stop(not_run.NO_FREE_THREAD.result(seconds=timeout, of=of, threads=WORKERS.state()))
             return

@@ -1,7 +1,7 @@
 """One model response from its events to its message and results.
 
-Knows the order of things: the source is read in a separate task, tools run concurrently, and what both bring reaches
-the consumer through one inbox. Reads no text itself (`response`) and runs no tool itself (`call_runner`).
+The source is read in a separate task and tools run concurrently; the events of both reach the consumer through one
+inbox. Reads no text itself (`response`) and runs no tool itself (`call_runner`).
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Turn(EventStream[Event]):
 
     @property
     def odd(self) -> Mapping[type, Any]:
-        """The last `InventedResult`, `UnreadCall` and `CallQuoted`; after the first two, the text does not answer."""
+        """The last `InventedResult`, `UnreadCall` and `CallQuoted`; after the first two, the text is not an answer."""
         return self._reader.record.odd
 
     @property

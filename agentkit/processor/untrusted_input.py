@@ -1,18 +1,18 @@
 """Untrusted input: the texts that a native model has read and did not write. If they name a tool, its call is refused.
 
-Pure: messages in, an answer out. A page, a file or a person may say a call, and a reply may quote it, in another format
-and with other words. So no call is compared with another one. If what the model has read names the tool, nothing tells
-whether the call is its own, and it must make it natively. Each text counts by who said it:
+Pure: messages in, an answer out. A page, a file or a person may contain a call, and a reply may quote it, in another
+format and with other words. So calls are not compared. If a text that the model has read names the tool, the call may
+be a quote, and the model must make it natively. Which names count depends on the text:
 
-- What tools returned, those of the provider included, names a tool in whatever way: a name of several words anywhere
-  (`delete_file`), since nobody says that by chance; a single word only in the form of a call (`run(…)`, `<run>`).
-- A user who names a tool wants it called, and so does a model that announces it: in their texts, any name must have the
+- In tool output, including the provider's, a name of several words counts anywhere (`delete_file`), since it does not
+  occur by chance; a single word counts only in the form of a call (`run(…)`, `<run>`).
+- A user who names a tool wants it called, as does a model that announces it: in their texts, any name must have the
   form of a call. Of an earlier reply, only what is text counts: a call that was made can be repeated.
-- What agentkit itself answered to a call is nobody else's word.
+- agentkit's own answers to calls do not count.
 - The instructions, those of the tools' declarations included, may ask for calls. But an example in them that is
   repeated literally, arguments and all, is a quote.
 
-A name may also be divided: texts that follow one another are searched as one, too.
+A name may also be divided: texts that follow one another are also searched as one.
 """
 
 from __future__ import annotations

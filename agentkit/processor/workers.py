@@ -1,7 +1,7 @@
 """Threads for tools written as plain functions. Knows callables and the event loop; knows no tool, no call, no event.
 
 The threads are daemons: a function that never returns releases its caller (which was cancelled or timed out) and does
-not hold up the interpreter's exit. The pools of asyncio and anyio do: both join their threads. Its thread is lost until
+not delay the interpreter's exit. The pools of asyncio and anyio do: both join their threads. Its thread is lost until
 the function returns; once all threads are lost, any request for one fails immediately.
 """
 
@@ -23,7 +23,7 @@ IDLE = 10.0  # seconds after which a thread without work ends
 
 
 class NoThread(RuntimeError):
-    """A function was not run: every thread is held by one that does not return although nothing waits for it."""
+    """A function was not run: every thread runs a function that does not return, although nothing waits for it."""
 
 
 class Claim:

@@ -1,4 +1,4 @@
-"""Rollouts: the same tools in reinforcement learning: trajectories, rewards, configuration, metrics; local and Ray."""
+"""Rollouts, which use the same tools in reinforcement learning: trajectories, rewards, metrics; locally and on Ray."""
 
 from __future__ import annotations
 

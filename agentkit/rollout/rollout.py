@@ -60,7 +60,7 @@ class Rollout:
         concurrency: how many trajectories run at once.
         sampling: the engine's sampling parameters, passed on to the policy. `stop` replaces the format's own stop
             strings, which only `legacy` and `dr_tulu` have; `[]` for none.
-        ended: called with each record as its trajectory ends, also if it was cancelled. If it raises, the trajectory's
+        ended: called with each record as its trajectory ends, even if it was cancelled. If it raises, the trajectory's
             end is `rollout_error`; the others continue.
         template_settings: further arguments of the tokenizer's chat template, such as `{"enable_thinking": False}`.
 
@@ -103,7 +103,7 @@ class Rollout:
         template = None
         if tokenizer is not None and declared is None:
             raise ConfigError(
-                "Rollout(format=None, tokenizer=…): whoever reads native calls from a model's tokens keeps the tokens; "
+                "Rollout(format=None, tokenizer=…): a server that reads native calls keeps the model's tokens; "
                 "name the text format in which the model writes its calls, or omit the tokenizer"
             )
         if tokenizer is not None and declared is not None:
@@ -135,7 +135,7 @@ class Rollout:
         return self._tools
 
     def check(self, samples: Iterable[Sample]) -> None:
-        """Look at samples before anything runs.
+        """Check samples before anything runs.
 
         Raises:
             ConfigError: one names an unknown tool, or has keyword arguments that its tool cannot take, or two have the
@@ -163,7 +163,7 @@ class Rollout:
             repeat: which of the sample's trajectories it is.
 
         Raises:
-            ConfigError: it is no sample, or does not fit the tools, see `check`.
+            ConfigError: it is not a sample, or does not fit the tools, see `check`.
             asyncio.CancelledError: it was cancelled. Its tools are released, and `ended` has its record.
         """
         if not isinstance(sample, Sample):

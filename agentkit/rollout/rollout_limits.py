@@ -1,4 +1,4 @@
-"""The limits of a trajectory: turns, calls, time and length. A frozen value; the loop keeps to it."""
+"""The limits of a trajectory: turns, calls, time and length. A frozen value."""
 
 from __future__ import annotations
 

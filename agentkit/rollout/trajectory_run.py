@@ -95,7 +95,7 @@ class TrajectoryRun:
         """Run it to its end.
 
         Args:
-            ended: called with the record, also if this is cancelled. Its exception is the error on the record.
+            ended: called with the record, even if this is cancelled. Its exception is the error on the record.
 
         Raises:
             asyncio.CancelledError: this was cancelled; its tools are released.
@@ -195,7 +195,7 @@ class TrajectoryRun:
             return record
         try:
             reward = reward_of(self._setup.score(record)) or 0.0
-        except Exception as e:  # noqa: BLE001 - the boundary: a bad rollout is data, also one that cannot be scored
+        except Exception as e:  # noqa: BLE001 - the boundary: a bad rollout is data, even if it cannot be scored
             self._setup.faults.report_error("aggregate", e, "the error is on the trajectory's record")
             return replace(record, unscored={**of.unscored, "aggregate": words(e)})
         object.__setattr__(record, "reward", reward)  # nobody has it yet; a copy would cost as much as a turn
@@ -261,12 +261,12 @@ class TrajectoryRun:
 
     def _written(self, generation: Generation, format: Format) -> str:
         """The text of a response, and its tokens into the history."""
-        told: object = generation.text
-        if told is not None and not isinstance(told, str):
-            raise ConfigError(f"the policy told its text as {type(told).__name__} {told!r:.100}; expected a string")
+        text: object = generation.text
+        if text is not None and not isinstance(text, str):
+            raise ConfigError(f"the policy returned its text as {type(text).__name__} {text!r:.100}; expected a string")
         if generation.events is not None:
             raise ConfigError(
-                f"the policy told events, as models that call natively do, and the rollout reads {format.name}: use "
+                f"the policy returned events, as native models do, and the rollout reads {format.name}: use "
                 "Rollout(format=None), or a policy that writes its calls as text"
             )
         if self._stop and generation.token_ids is None:
@@ -274,7 +274,7 @@ class TrajectoryRun:
         if self._tokens is not None:
             return self._tokens.wrote(generation)
         if generation.text is None:
-            raise ConfigError("the policy told token ids and no text: give the rollout the tokenizer that reads them")
+            raise ConfigError("the policy returned token ids and no text: give the rollout a tokenizer to read them")
         return generation.text
 
     def _read(self, generation: Generation) -> ReadCalls:

@@ -182,7 +182,7 @@ def unix_abstract(facts: Facts) -> str | None:
 
 
 def kill_all(facts: Facts) -> str | None:
-    """Send every process a signal, one that does nothing by default."""
+    """Send every process a signal that does nothing by default."""
     os.kill(-1, signal.SIGURG)
     return None
 

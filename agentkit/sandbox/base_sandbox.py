@@ -141,7 +141,7 @@ class BaseSandbox(EnteredAsync):
             raise SandboxError("the sandbox is closed")
         if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
             raise SandboxError(
-                "SIGCHLD is ignored in this process, so that nobody learns how a command ends; use SIG_DFL"
+                "SIGCHLD is ignored in this process, so the end of a command cannot be seen; use SIG_DFL"
             )
         wall = checked_wall(wall)
         order = Order(

@@ -1,4 +1,4 @@
-"""Sandboxes by bubblewrap: the command sees a file system of its own, with only the paths that it may see."""
+"""Sandboxes by bubblewrap: the command sees its own file system, with only the paths that it may see."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def program() -> tuple[str, frozenset[str]]:
 def kernel_settings() -> list[str]:
     """Return the entries of /proc, other than processes, that root can write to.
 
-    Root can by ownership, without capabilities, and so can a process that root starts in a user namespace: /proc/sys
+    Root can by ownership, without capabilities, as can a process that root starts in a user namespace: /proc/sys
     names a program that the kernel runs as root outside. bubblewrap (0.8) covers only some of the entries.
     """
 

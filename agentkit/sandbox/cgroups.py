@@ -138,14 +138,14 @@ class ControlGroup:
             raise
 
     @property
-    def doors(self) -> list[str]:
+    def control_files(self) -> list[str]:
         """The files to which a process writes its number, or 0 for itself, to be inside."""
         return [str(folder / "cgroup.procs") for folder in self._folders]
 
     def add(self, pid: int) -> None:
-        """Move a process inside; its later children are inside, too."""
-        for door in self.doors:
-            Path(door).write_text(str(pid))
+        """Move a process inside; its later children are also inside."""
+        for file in self.control_files:
+            Path(file).write_text(str(pid))
 
     @property
     def out_of_memory(self) -> bool:

@@ -1,8 +1,8 @@
-"""Starts one command confined, as a program of its own. Uses little of the standard library: every start pays for it.
+"""Starts one command confined, as a separate program. Uses little of the standard library: every start pays for it.
 
 Its order, a dictionary, is in the memory file `fd`, and its report is written there; `launcher_sandbox` calls it.
 `prepare` is the part of it that bubblewrap needs to protect names, and becomes bubblewrap.
-A program of its own, because code between fork and exec is unsafe in a process with threads. It stays as the parent of
+A separate program, because code between fork and exec is unsafe in a process with threads. It stays as the parent of
 everything the command starts and kills all of it when the command ends, when it receives SIGTERM, or when its own
 parent dies.
 """
@@ -117,9 +117,9 @@ def supervise(order: dict[str, Any], fd: int) -> int:
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     child = 0
     try:
-        signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)  # a handler would miss what comes just before a wait
+        signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)  # a handler would miss a signal just before a wait
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # after the identity has changed, which would clear it
-        if os.getppid() != order["parent"]:  # it died before we asked to be told
+        if os.getppid() != order["parent"]:  # it died before the request for a signal
             raise StopRequest
         child = os.fork()
         if child == 0:
@@ -205,7 +205,7 @@ def protect(folder: str, names: list[str]) -> None:
 
 
 def prepare(fd: int, order: dict[str, Any]) -> NoReturn:
-    """Protect the names in a mount namespace of our own, then become the program that sets up the rest."""
+    """Protect the names in a new mount namespace, then become the program that sets up the rest."""
     os.set_inheritable(fd, False)
     try:
         enter(["user", "mount"], os.geteuid(), os.getegid())

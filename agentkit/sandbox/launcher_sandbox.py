@@ -30,7 +30,7 @@ CALL: Final = (
     "import marshal, os, sys; fd = int(sys.argv[1]); own = {'__name__': 'launcher'}; "
     "code, order = marshal.loads(os.pread(fd, os.fstat(fd).st_size, 0)); exec(code, own); own[order['do']](fd, order)"
 )
-"""How the launcher is called. It comes compiled: compiling it anew would take as long as all of its work."""
+"""How the launcher is called. It comes compiled: compiling it each time would take as long as all of its work."""
 
 
 @cache
@@ -86,8 +86,8 @@ class Landlock(UnconfinedSandbox):
             raise SandboxUnavailable(f"no filter of system calls for {platform.machine()}: x86_64 and aarch64 only")
         if setup.protected and "mount" not in namespaces:
             raise SandboxUnavailable(
-                f"without namespaces, what lies in a folder that commands may change cannot be protected: "
-                f"{', '.join(setup.protected)}; pass `protected=()` if they may change that, too"
+                f"without namespaces, entries of a folder that commands may change cannot be protected: "
+                f"{', '.join(setup.protected)}; pass `protected=()` if they may change those"
             )
         super().__init__(setup)
         self._namespaces = list(namespaces)
@@ -104,8 +104,8 @@ class Landlock(UnconfinedSandbox):
         if hidden := [path for path in (python, *python.parents) if not path.stat().st_mode & 0o001]:
             self._remove()
             raise SandboxUnavailable(
-                f"as root without user namespaces and control groups, the user nobody runs the commands, and may "
-                f"not enter {hidden[-1]}, where this Python lies; run as an ordinary user, or with a Python in /usr"
+                f"as root without user namespaces and control groups, the user nobody runs the commands, and may not "
+                f"enter {hidden[-1]}, where this Python is installed; run as an ordinary user, or with a Python in /usr"
             )
         if self._setup.workdir is not None:
             self._remove()
@@ -180,7 +180,7 @@ def launch_command(memory: int) -> list[str]:
 
 def launch(order: dict[str, Any], group: ControlGroup | None = None) -> StartedProcess:
     """Start the launcher with an order; it joins the group first."""
-    order["cgroups"] = group.doors if group else []
+    order["cgroups"] = group.control_files if group else []
     memory = -1
     try:
         memory = order_file(order)

@@ -1,7 +1,7 @@
 """A sandbox's private folder, and the removal of those whose owners were killed. Knows files and locks alone.
 
 The owner holds a lock on a file in its folder; the kernel releases it however the process ends, and it tells the living
-from the dead also across containers that share a temporary folder, where process numbers would not.
+from the dead even across containers that share a temporary folder, where process numbers would not.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class RunningCommand(Protocol):
 
 
 class Sandbox(Protocol):
-    """Runs commands that nobody vouches for. Obtained from `sandbox()`; an async context manager that closes itself.
+    """Runs untrusted commands. Obtained from `sandbox()`; an async context manager that closes itself.
 
     A command sees its folder (read and write), the system (read-only) and no network; its stdin is empty by default,
     and its environment holds only what is listed here and given. Several commands may run at the same time.
@@ -127,7 +127,7 @@ class Sandbox(Protocol):
         Args:
             command: the program and its arguments; no shell reads them.
             env: variables in addition to the sandbox's own.
-            limits: instead of the sandbox's. `limits.cpu` is for the whole life of each process, so a session needs
+            limits: instead of the sandbox's. `limits.cpu` is for the lifetime of each process, so a session needs
                 more than one command does; `limits.wall` is not used.
             wall: seconds until the tree is killed; None: when it is terminated, or the sandbox closed.
 

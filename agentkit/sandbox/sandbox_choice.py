@@ -37,10 +37,10 @@ def sandbox(
     env: Mapping[str, str] | None = None,
     limits: SandboxLimits | None = None,
 ) -> Sandbox:
-    """A place to run commands that nobody vouches for.
+    """A place to run untrusted commands.
 
     Args:
-        kind: `bwrap` (bubblewrap), `landlock` (a launcher of our own), `auto` for the first of them that passes the
+        kind: `bwrap` (bubblewrap), `landlock` (agentkit's launcher), `auto` for the first of them that passes the
             probes on this machine, or `none`, which isolates nothing.
         workdir: the folder in which commands run and which they may change; created if missing. By default a private
             temporary one, removed by `close`.

@@ -1,7 +1,7 @@
 """Keywords that llama.cpp's converter of schemas refuses: their search, and the schema without them. Pure.
 
 A server that converts schemas to grammars refuses the whole request for one keyword. Only refused keywords are
-rewritten or omitted: the model reads the schema too, so all others stay, also those that the converter ignores.
+rewritten or omitted: the model reads the schema too, so all others stay, even if the converter ignores them.
 Source: `common/json-schema-to-grammar.cpp` and `common/json-schema.cpp` of llama.cpp, build 11434 and
 earlier.
 """

@@ -120,7 +120,7 @@ def respell(pattern: str) -> tuple[str, tuple[str, ...]]:
     r"""Return a pattern in the converter's spelling, and the parts of its own spelling that the converter refuses.
 
     A string matches the result if it matches the pattern, except that no control character other than `\b\t\n\f\r` may
-    stand where the pattern names no other.
+    be where the pattern names no other.
 
     Raises:
         NoSpelling: the converter's rules cannot express the pattern, such as a lookahead; or it is not valid.

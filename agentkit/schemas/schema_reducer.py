@@ -202,7 +202,7 @@ class _Reducer:
 
     def _tell(self, keyword: str, words: str, path: Path, said: list[str]) -> None:
         said.append(words)
-        self.losses.append(Loss(path, f"{keyword}: told in the description only"))
+        self.losses.append(Loss(path, f"{keyword}: in the description only"))
 
     def inline(self, schema: Any, path: Path, inside: tuple[str, ...]) -> Any:
         """Return a schema without references; where it contains itself, the inner one allows anything."""
@@ -212,7 +212,7 @@ class _Reducer:
         if isinstance(reference, str):
             beside = {key: value for key, value in schema.items() if key != "$ref"}
             if reference in inside:
-                self.losses.append(Loss(path, "it contains itself: told to one level only"))
+                self.losses.append(Loss(path, "it contains itself: described to one level only"))
                 return beside
             target = resolve({"$ref": reference}, self.schema)
             return self.inline({**target, **beside}, path, (*inside, reference))

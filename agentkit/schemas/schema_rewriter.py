@@ -318,7 +318,7 @@ def _schemas(schema: Schema) -> Iterator[Mapping[str, Any]]:
 
 
 def _levels(schema: Schema, definitions: Mapping[str, Any], known: dict[str, int]) -> int:
-    """Return the levels of a schema, following its references; one that leads back to itself is followed once."""
+    """Return the levels of a schema, following its references; a reference back to itself is followed once."""
     if "$ref" in schema:
         name = schema["$ref"].removeprefix("#/$defs/")
         if name not in known:

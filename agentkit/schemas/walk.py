@@ -195,7 +195,7 @@ _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 def references(schema: Any) -> Iterator[str]:
-    """Yield every reference in a schema, also of the rare kinds."""
+    """Yield every reference in a schema, including the rare kinds."""
     if isinstance(schema, Mapping):
         for key, value in schema.items():
             yield from (

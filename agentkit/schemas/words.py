@@ -260,7 +260,7 @@ _BEGINS_WITH_ZEROS: Final = re.compile(r"\s*[+-]?0_?[0-9][0-9._eE+-]*\s*\Z").mat
 
 
 def _expectation(error: ErrorDetails, value: Any, steps: Sequence[str | int], schema: Mapping[str, Any]) -> str:
-    """Return the schema's expectation; if the value would meet it, also the further constraint."""
+    """Return the schema's expectation; if the value would meet it, with the further constraint."""
     options = _at(steps, schema)
     described = _or([describe(option, schema) for option in options])
     spelled = error["type"].endswith(("_parsing", "_format"))

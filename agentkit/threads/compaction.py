@@ -1,4 +1,4 @@
-"""When a conversation becomes too long for its model, and which parts are then removed. Pure.
+"""Decides when a conversation is too long for its model, and which parts are removed. Pure.
 
 First old tool outputs are shortened, oldest first; each says how to read it again. If that is not enough, as many of
 the oldest turns as necessary are replaced by a summary. The boundary is between entries, and an answer is kept with its

@@ -127,7 +127,7 @@ def key_of(call: Call) -> str:
 
 
 def untold(log: Log) -> list[Call]:
-    """The calls that a person denied and that no response of the model follows: no run has told of their end yet."""
+    """The calls that a person denied and that no response of the model follows: no run has reported their end yet."""
     last = max((e.seq for e in log.entries if role_of(e) == "assistant"), default=-1)
     return [call for call in log.calls if call.seq == last and call.status == "answered" and is_denied(call)]
 

@@ -28,7 +28,7 @@ IDEMPOTENT: Final = "idempotent"
 """In a call's body: that it is started as a call of a tool with `idempotent=True`. Only such a call may start again."""
 
 TOOL: Final = "tool"
-"""In the body of a call that waits for a person: its tool's `digest`. An approval holds for this tool alone."""
+"""In the body of a call that waits for a person: its tool's `digest`. An approval is valid for this tool alone."""
 
 OWN: Final = "own"
 """In a user message's body: that a run wrote it, to ask its model again."""
@@ -48,7 +48,7 @@ def mark_idempotent(body: Body, idempotent: bool) -> dict[str, Any]:
 
 
 def waits_for(body: Body, tool: BoundTool | None) -> dict[str, Any]:
-    """A stored call that waits for a person, with the tool that it is to call; None for an unknown one."""
+    """A stored call that waits for a person, with the tool to call; None for an unknown one."""
     rest = {name: value for name, value in body.items() if name != TOOL}
     return rest if tool is None else {**rest, TOOL: tool.digest}
 
@@ -99,7 +99,7 @@ class PartialBody:
 
 
 def whole_entry(entry: Entry, calls: Sequence[Call]) -> Entry:
-    """Return a partial response's entry with its whole message; `calls` are all of its own."""
+    """Return a partial response's entry with its whole message; `calls` are all its calls."""
     if "calls" not in entry.body:
         return entry
     body = dict(entry.body)

@@ -29,7 +29,7 @@ def copy_entries(log: Log, until: int | None) -> list[Append]:
 
 
 def _copies(entry: Entry, calls: list[Call]) -> Iterator[NewCall]:
-    """The calls, answered, as the response wrote them: that a person edited one is told to the model by its answer."""
+    """The calls, answered, as the response wrote them: the model learns from its answer that a person edited one."""
     written = [part for part in entry.body.get("message", {}).get("content", ()) if part["type"] == "call"]
     for call in calls:
         place = next((i for i, part in enumerate(written) if part["id"] == call.id), None)

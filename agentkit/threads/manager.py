@@ -175,8 +175,8 @@ class ThreadManager(SayingThreads, Closing):
         Args:
             thread_id: the thread.
             system_prompt: instructions for this run, as the `system` of `Agent`; not stored in the thread.
-            model: a `Model`, or a model string such as `openai:gpt-5`. It can differ from that of earlier runs, also in
-                its format.
+            model: a `Model`, or a model string such as `openai:gpt-5`. It can differ from that of earlier runs, and use
+                another format.
             processor_config: the limits of the calls of a response.
             temporary_message: put before the last user message in this run, or after the reply to it; not stored in the
                 thread.
@@ -247,7 +247,7 @@ class ThreadManager(SayingThreads, Closing):
 
     def _start_run(
         self,
-        door: str,
+        callee: str,
         thread_id: str,
         model: Model | str | None,
         agent: Agent[Any, Any] | None,
@@ -255,12 +255,12 @@ class ThreadManager(SayingThreads, Closing):
         options: dict[str, Any],
     ) -> RunStream[Any]:
         if agent is None:
-            agent, options = self._agent(door, model, system_prompt, options)
+            agent, options = self._agent(callee, model, system_prompt, options)
         rest = dict(options)
         temporary_message, policy = rest.pop("temporary_message", None), rest.pop("compaction", None)
         values = {"thread_id": thread_id, "agent": agent, "system_prompt": system_prompt, "compaction": policy}
-        refuse(door, values, _RUN)
-        refuse_unknown(door, rest, _BY_NAME, at("run")())
+        refuse(callee, values, _RUN)
+        refuse_unknown(callee, rest, _BY_NAME, at("run")())
         if "decisions" in rest:
             raise ConfigError(
                 "decisions on a thread's calls are stored in it: approve(…) or deny(…), then run the thread"
@@ -280,19 +280,19 @@ class ThreadManager(SayingThreads, Closing):
         return run
 
     def _agent(
-        self, door: str, model: Model | str | None, system_prompt: Any, options: Mapping[str, Any]
+        self, callee: str, model: Model | str | None, system_prompt: Any, options: Mapping[str, Any]
     ) -> tuple[Agent[Any, Any], dict[str, Any]]:
         """The agent of a run with a model and the registry's tools, and the options of the run itself."""
         for name, value in {"model": model, "system_prompt": system_prompt}.items():
             if isinstance(value, Agent):
-                instead = "run_agent(thread_id, agent)" if door == "run_thread" else f"{door}(…, agent=agent)"
-                raise ConfigError(f"{door}(…, {name}=…) is an Agent; write {instead}")
+                instead = "run_agent(thread_id, agent)" if callee == "run_thread" else f"{callee}(…, agent=agent)"
+                raise ConfigError(f"{callee}(…, {name}=…) is an Agent; write {instead}")
         if not isinstance(system_prompt, str) and not lacking(system_prompt, Model):
-            raise ConfigError(f"{door}(…, system_prompt=…) is a model; write {door}(…, model=model)")
+            raise ConfigError(f"{callee}(…, system_prompt=…) is a model; write {callee}(…, model=model)")
         if not model:
             misplaced = system_prompt if isinstance(system_prompt, str) and ":" in system_prompt[:40] else None
             hint = f"; {misplaced!r} is the system prompt here" if misplaced else ""
-            raise ConfigError(f"{door}(…, model=…) is missing: name a model, such as 'openai:gpt-5'{hint}")
+            raise ConfigError(f"{callee}(…, model=…) is missing: name a model, such as 'openai:gpt-5'{hint}")
         limits, rest = limits_in(options)
         of_agent = {name: rest.pop(name) for name in ("name", "output_type") if name in rest}
         config = rest.pop("processor_config", None)

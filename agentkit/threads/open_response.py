@@ -1,7 +1,7 @@
 """The response that a run is writing to its thread: which of it is in the store, and how the rest gets there. Pure.
 
-A response and its calls are one entry; a call that is about to start is in the store before its tool starts, one that
-waits for a person before anyone can decide about it. The answer to a call that is not in the store yet is held back
+A response and its calls are one entry. A call that is about to start is in the store before its tool starts; a call
+that waits for a person, before anyone can decide about it. The answer to a call that is not in the store yet waits
 until its response is written. An answer that someone else has written in the meantime stays.
 """
 
@@ -157,7 +157,7 @@ class OpenResponse:
                 else:
                     note["inside"] = True
                     del self._open[id]
-                    self.stays.add(id)  # what waits inside it is in a thread of its own, and may be decided already
+                    self.stays.add(id)  # what waits inside it is in a separate thread, and may be decided already
                 return [Move(*place, "waiting", _STARTS, body=body, note=note)]
             case ApprovalRequired():
                 assert said is not None

@@ -22,7 +22,7 @@ def this_process() -> str:
 
 
 def in_words(owner: str) -> str:
-    """An owner in readable form; one that `this_process` did not write is quoted unchanged.
+    """An owner in readable form; an owner that `this_process` did not write is quoted unchanged.
 
     >>> in_words("web-1/7d1f/pid:[402]/4711/88")
     "process 4711 on 'web-1'"

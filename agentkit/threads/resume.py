@@ -85,7 +85,9 @@ def settle(log: Log, registry: ToolRegistry) -> Settlement:
                 _refuse_without_tool(call, registry)
                 plan.run.append(call)
             case "approved":
-                _LOG.warning("the approval of the call %r no longer holds: its tool or its arguments changed", call.id)
+                _LOG.warning(
+                    "the approval of the call %r is no longer valid: its tool or its arguments changed", call.id
+                )
                 plan.wait.append(replace(call, body=waits_for(call.body, _tool(call, registry))))
                 waits = True
             case _:
@@ -129,7 +131,7 @@ def _passed_over(call: Call) -> ToolMessage:
 
 
 def waits_inside(call: Call) -> bool:
-    """Return True if a waiting call has started an agent in whose thread calls wait."""
+    """Return True if a waiting call has started an agent whose thread has waiting calls."""
     return call.status == "waiting" and bool(call.note.get("inside"))
 
 

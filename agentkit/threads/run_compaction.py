@@ -46,5 +46,5 @@ class RunCompaction:
         return await compaction_body(log, policy, tokens, write=self._write, readable=self._readable)
 
     def note_attempt(self, policy: Compaction, tokens: int) -> None:
-        """Put off the next compaction after an attempt that left this many tokens."""
+        """Postpone the next compaction after an attempt that left this many tokens."""
         self._due = tokens + int(policy.window * LEAST_GAIN)

@@ -1,6 +1,6 @@
 """Messages to threads, and the runs that answer them: whole, streamed, and without an event loop.
 
-How a run begins is `ThreadManager`'s.
+`ThreadManager` starts the runs.
 """
 
 from __future__ import annotations
@@ -108,14 +108,14 @@ class SayingThreads(KeptThreads, ABC):
     @abstractmethod
     def _start_run(
         self,
-        door: str,
+        callee: str,
         thread_id: str,
         model: Model | str | None,
         agent: Agent[Any, Any] | None,
         system_prompt: System[Any] | None,
         options: dict[str, Any],
     ) -> RunStream[Any]:
-        """A run on a thread, by an agent, or by a model with the registry's tools; `door` is its name in errors."""
+        """A run on a thread, by an agent, or by a model with the registry's tools; `callee` is its name in errors."""
 
     def _model(self, model: Model | str) -> Model:
         """The model that a string names: the same one each time, so that its connections are reused."""
@@ -173,7 +173,7 @@ class SayingThreads(KeptThreads, ABC):
             system_prompt: as for `run_thread`.
             agent: answers with its own model, tools and limits, in place of `model`.
             client_id: as for `add_message`: saying it again under the same id adds no second message, and returns the
-                stored answer to it, also if the user has written again since.
+                stored answer to it, even if the user has written again since.
             **options: as for `run_thread` or `run_agent`.
 
         Raises:
@@ -284,7 +284,7 @@ class SayingThreads(KeptThreads, ABC):
 
     def _said(
         self,
-        door: str,
+        callee: str,
         thread_id: str,
         message: Prompt,
         model: Model | str | None,
@@ -294,8 +294,8 @@ class SayingThreads(KeptThreads, ABC):
         options: dict[str, Any],
     ) -> RunStream[Any]:
         """Return the run that stores a message and answers it."""
-        _one_answers(door, message, model, agent)
-        run = self._start_run(door, thread_id, model, agent, system_prompt, options)
+        _one_answers(callee, message, model, agent)
+        run = self._start_run(callee, thread_id, model, agent, system_prompt, options)
 
         async def said(plan: Plan) -> RunResult[Any] | None:
             seq = await put(self, thread_id, message, client_id=client_id)
@@ -305,16 +305,16 @@ class SayingThreads(KeptThreads, ABC):
         return stream
 
 
-def _one_answers(door: str, message: object, model: Model | str | None, agent: Agent[Any, Any] | None) -> None:
+def _one_answers(callee: str, message: object, model: Model | str | None, agent: Agent[Any, Any] | None) -> None:
     if isinstance(model, Agent):
         raise ConfigError(
-            f"{door}(…, model=…) is an Agent; pass an agent by name: {door}(thread_id, message, agent=agent)"
+            f"{callee}(…, model=…) is an Agent; pass an agent by name: {callee}(thread_id, message, agent=agent)"
         )
-    refuse(door, {"agent": agent}, _ANSWERING)
+    refuse(callee, {"agent": agent}, _ANSWERING)
     if (model is None) == (agent is None):
         found = "neither" if agent is None else "both"
         raise ConfigError(
-            f"{door}(…) requires either model='openai:gpt-5' or agent=Agent(…); "
+            f"{callee}(…) requires either model='openai:gpt-5' or agent=Agent(…); "
             f"found {found} after thread_id and message"
         )
-    refuse(door, {"message": message}, _ANSWERING)
+    refuse(callee, {"message": message}, _ANSWERING)

@@ -1,4 +1,4 @@
-"""A user's message to a thread: it is stored before anything else, and a stored answer is not asked for again.
+"""A user's message to a thread: stored first, and answered only once.
 
 Runs nothing, and writes nothing but the message.
 """
@@ -64,7 +64,7 @@ async def answered_before(threads: KeptThreads, thread_id: str, seq: int, plan: 
     if answer.finish is None:
         raise StoreConflict(
             f"thread {thread_id!r}: the message {order[place].key!r} got no complete answer before the user wrote "
-            "again; to ask the same once more, say it under another client_id"
+            "again; to ask the same again, use another client_id"
         )
     text, reply, messages = answer.text, answer.reply, tuple(messages_of(answer.log))
     return RunResult(
@@ -95,7 +95,7 @@ class _Answer:
 def _answer(order: Sequence[Entry], place: int, log: Log, plan: Plan) -> _Answer | None:
     """The last response to a message; None if no user wrote after that.
 
-    What users write before the first response is answered by it, too. After that, only further responses of the same
+    What users write before the first response is also answered by it. After that, only further responses of the same
     run belong to the answer, until it is complete.
     """
     end, run, wrote = 0, None, False

@@ -327,7 +327,7 @@ class ThreadJournal:
         return ThreadJournal(self._store, id, compaction=compaction.policy, writer=compaction.writer, known=self._known)
 
     def mark(self, call_id: str, *, inside: bool) -> None:
-        """Remember it until the call's answer is written."""
+        """Remember the outcome of a sub-agent until the call's answer is written."""
         (self._open.inside.add if inside else self._open.inside.discard)(call_id)
 
     async def has_open_calls(self) -> bool:

@@ -85,7 +85,7 @@ class BoundTool:
 
     @property
     def xml_example(self) -> str | None:
-        """A worked XML call: the declared example, or one with a sample of each required parameter; None without a tag.
+        """An example XML call: the declared one, or one with a sample of each required parameter; None without a tag.
 
         Raises:
             FormatError: XML cannot represent a sample from the schema, such as one with a lone surrogate.

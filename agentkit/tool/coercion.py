@@ -1,7 +1,7 @@
 """Values normalized by a JSON Schema: null for an optional property is omitted, 5.0 becomes an integer. Pure.
 
 In OpenAI's strict mode, a model sends null for every optional property that it leaves out, so null means absent unless
-the schema allows null. Nothing else is read into a value: one that matches no alternative is returned unchanged.
+the schema allows null. Nothing else is changed: a value that matches no alternative is returned as it is.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Reading(NamedTuple):
 def without_omitted(value: Any, root: Schema) -> Any:
     """The value that is meant.
 
-    Where several alternatives have the type of an array or object, one that it matches decides the meaning of null:
+    Where several alternatives have the type of an array or object, a matching alternative decides the meaning of null:
     the one that declares most of its names, then the one that changes least, then the first.
 
     >>> point = {

@@ -1,8 +1,8 @@
-"""Constraints that cannot be applied to the type that they are written at. Knows core schemas of pydantic, and no hint.
+"""Constraints that cannot be applied to their type. Knows core schemas of pydantic, and no hint.
 
 Pydantic builds what it can of a constraint into a type's own schema. It puts the rest after the type, and raises a
-`TypeError` in each call where the value cannot be measured or compared like this: then the tool's author is told
-instead, when the tool is registered.
+`TypeError` in each call where the value cannot be measured or compared like this: here the tool's author gets
+the error instead, when the tool is registered.
 """
 
 from __future__ import annotations

@@ -284,7 +284,7 @@ def xml_schema(
     example: str | None = None,
     strip: bool = False,
 ) -> Any:
-    """Give a method an XML element of its own: `<str-replace path="a.py"><old>x</old><new>y</new></str-replace>`.
+    """Give a method its own XML element: `<str-replace path="a.py"><old>x</old><new>y</new></str-replace>`.
 
     >>> @xml_schema(name="str-replace", attributes=["path"], elements=["old", "new"])
     ... def str_replace(path: str, old: str, new: str) -> str: ...

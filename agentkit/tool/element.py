@@ -75,7 +75,7 @@ def derive_mappings(parameters: Mapping[str, Any]) -> tuple[XMLMapping, ...]:
     """The mappings of a bare `@xml_schema`: attributes for short scalars, elements for the rest.
 
     Short scalars are booleans, numbers, enumerations of scalars, and strings with a short format (`date`, `uuid`,
-    `path`, …) or of at most 100 characters; all of these also if nullable. Any other string becomes an element: it may
+    `path`, …) or of at most 100 characters; all of these even if nullable. Any other string becomes an element: it may
     be code, which an attribute would have to escape.
     """
     return tuple(

@@ -31,7 +31,7 @@ class WrittenSchema:
         parameters: the JSON Schema of the arguments, exactly as written.
         name: the tool's name; None if the schema has none.
         description: None if the schema has none.
-        strict: whether it is written for OpenAI's strict mode, where optional parameters are required, too.
+        strict: whether it is written for OpenAI's strict mode, where optional parameters are also required.
     """
 
     parameters: Mapping[str, Any]
@@ -96,7 +96,7 @@ def compare(written: WrittenSchema, signature: Signature, derived: Mapping[str, 
         derived: the schema derived from the hints, for the types.
 
     Raises:
-        SchemaError: an extra or missing parameter; one that is required in one and optional in the other; different
+        SchemaError: an extra or missing parameter; a parameter required in one and optional in the other; different
             defaults; types without a common value.
     """
     properties: Mapping[str, Any] = written.parameters.get("properties", {})

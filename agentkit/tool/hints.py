@@ -176,7 +176,7 @@ def _require_tags(node: Any, root: dict[str, Any]) -> None:
     name, options = tag["propertyName"], list(node.get("oneOf", ()))
     for option in options:  # which grows
         member = root.get("$defs", {}).get(option.get("$ref", "").removeprefix("#/$defs/"), option)
-        options += member.get("oneOf", ())  # a union of its own with the same tag
+        options += member.get("oneOf", ())  # a nested union with the same tag
         if name in member.get("properties", {}) and name not in member.get("required", ()):
             member["required"] = [name, *member.get("required", ())]
 

@@ -1,4 +1,4 @@
-"""The digest of a tool, so that an approval holds for this tool alone: its name can come to mean another one. Pure.
+"""The digest of a tool, so that an approval is valid for this tool alone: its name can come to mean another one. Pure.
 
 It covers the function's module (without its package) and name, its compiled code and that of the functions it wraps,
 its default values and the arguments bound by a `functools.partial`; for a server's tool, the server and its name there

@@ -24,7 +24,7 @@ def not_a_tool(tool: Any) -> str | None:
     if callable(getattr(tool, "as_tool", None)) and not hasattr(tool, "args_schema"):  # LangChain's tools have both
         what = name_of(tool) if isinstance(tool, type) else f"an instance of {kind}"
         return f"{what} is not a tool: add .as_tool('its_name', 'what it is good at') to it"
-    if inspect.isawaitable(tool) and not hasattr(tool, "metadata"):  # a ToolResult is awaitable, too
+    if inspect.isawaitable(tool) and not hasattr(tool, "metadata"):  # a ToolResult is also awaitable
         if inspect.iscoroutine(tool):
             tool.close()  # otherwise Python also warns that it was never awaited
         return "a coroutine is not a tool: pass the async function itself, without calling it"

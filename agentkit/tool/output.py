@@ -131,7 +131,7 @@ def _has(value: Any, name: str) -> bool:
 
 
 def _endless(value: Any) -> bool:
-    """Return True if the items of a value have its own type, and so have theirs, without end, as those of a text."""
+    """Return True if the items of a value have its own type, as do their items, without end, like those of a text."""
     if isinstance(value, (list, tuple)):
         return False
     item = value

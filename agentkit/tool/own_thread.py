@@ -1,7 +1,7 @@
-"""The one thread of a tool with a resource that only the opening thread may use. Knows no event loop and no call.
+"""The thread of a tool whose resource may be used only by the thread that opened it. Knows no event loop and no call.
 
 It lives as long as its tool: a connection that was opened in it could be used in no other. It is a daemon, so that a
-function that never returns does not hold up the interpreter's exit.
+function that never returns does not delay the interpreter's exit.
 """
 
 from __future__ import annotations

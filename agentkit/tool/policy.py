@@ -60,7 +60,7 @@ class ToolPolicy:
             exclusive may run at the same time.
         one_thread: whether plain calls of this method run in one thread of the instance, always the same, for a
             connection that only the thread that opened it may use, such as one of `sqlite3`. It implies `exclusive`. If
-            the tool is passed as a class, its constructor runs in that thread, too.
+            the tool is passed as a class, its constructor also runs in that thread.
 
     Raises:
         SchemaError: a value out of range, or both `idempotent` and `reconcile`.

@@ -165,7 +165,7 @@ class Output:
             return False
 
     def _validate_value(self, given: Any) -> _Read:
-        """Validate by the schema; a value without its wrapper object is accepted, too."""
+        """Validate by the schema; a value without its wrapper object is also accepted."""
         wrapped = self._wrapped and isinstance(given, Mapping) and given.keys() == {VALUE}
         read = self._accept(given[VALUE] if wrapped else given, wrapped=wrapped)
         if read.problems and wrapped:
@@ -219,7 +219,7 @@ def _json_values(text: str, *, lists: bool) -> list[Any]:
 
     Args:
         text: the reply.
-        lists: whether lists between words count, too.
+        lists: whether lists between words also count.
 
     Raises:
         InvalidOutput: there are none, or too many; or one is damaged: its contents must not be taken for the
@@ -346,7 +346,7 @@ def _value_at(text: str, start: int) -> _Found | None:
 def _refuse_parts(text: str, places: Sequence[_Found]) -> None:
     """Refuse a reply that could be read only in part.
 
-    A value that begins inside a bracket or quotation mark of the text around it is part of something larger, and so is
+    A value that begins inside a bracket or quotation mark of the text around it is part of something larger, as is
     one next to a bracket that closes nothing, or after a key. The only exception is a surplus `}` after an object
     with nothing before it.
 

@@ -320,7 +320,7 @@ class ToolContext(ByAttribute, Generic[StateT]):
         idempotency_key: stays the same when this call is run again, for services that act once per key; by default the
             call's id.
         attempt: the number of this attempt; more than 1 if a crash interrupted an earlier one.
-        run: the run that the call belongs to, for tools that start runs of their own; None outside a run.
+        run: the run that the call belongs to, for tools that start runs; None outside a run.
     """
 
     call_id: str

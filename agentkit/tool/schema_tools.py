@@ -1,6 +1,6 @@
 """Tools that are not methods: their JSON Schema exists already, and one function answers every call.
 
-For adapters to other systems, which learn at runtime which tools there are. Knows no registry and no such system.
+For adapters to other systems, which learn about their tools at runtime. Knows no registry and no such system.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from agentkit.messages import ToolCall
 
 
 class SuspendedCall(Exception):
-    """A tool has run an agent with unanswered calls; so its own call has no answer, either.
+    """A tool has run an agent with unanswered calls; so its own call has no answer yet.
 
     They wait for a person's approval, or are approved and have not started. A later run calls the tool again with the
     same call id, and the tool must continue where it was.

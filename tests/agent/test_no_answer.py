@@ -1,4 +1,4 @@
-"""Laws 13 and 14 in runs: what is no answer never ends one as its answer; the model is asked again, at most twice."""
+"""Replies that are not answers never end a run as its answer; the model is asked again, at most twice."""
 
 from __future__ import annotations
 

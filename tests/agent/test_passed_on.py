@@ -1,4 +1,4 @@
-"""Law 15 in runs: what one tool returned reaches another byte for byte, in chats, threads and sub-agents."""
+"""The output of one tool reaches another byte for byte, in chats, threads and sub-agents."""
 
 from __future__ import annotations
 

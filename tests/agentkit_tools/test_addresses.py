@@ -232,7 +232,7 @@ def test_row_26_five_redirects_are_followed() -> None:
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("http://good.example@evil.example/", "what stands before @ is not the host, that is 'evil.example'"),
+        ("http://good.example@evil.example/", "the part before @ is not the host, which is 'evil.example'"),
         ("http://user:secret@example.org/", "contains credentials"),
         ("http://good.example\\@evil.example/", "contains a backslash"),
         ("http://example.org\\.evil.example/", "contains a backslash"),

@@ -130,7 +130,7 @@ def test_a_compressed_body_is_read_whole_or_its_end_is_missed(encoding: str, pac
     assert from_raw(head + packed).body == b"one two " * 500
     whole = len(gzip.compress(b"one two " * 200))  # the first of two members
     for end in set(range(12, len(packed), 7)) - {whole}:
-        with pytest.raises(RequestFailed, match="the compressed body is interrupted"):
+        with pytest.raises(RequestFailed, match="the compressed body is incomplete"):
             from_raw(head + packed[:end])
 
 

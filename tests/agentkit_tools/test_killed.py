@@ -142,7 +142,7 @@ def test_a_draft_that_is_being_written_stays(tmp_path: Path) -> None:
 def test_no_file_can_be_given_the_name_of_a_draft(tmp_path: Path) -> None:
     """It would be hidden, and removed some time."""
     result = Files(tmp_path).create_file(".agentkit-0123456789abcdef.tmp", "x")
-    assert "kept for drafts" in (result.error or "")
+    assert "reserved for drafts" in (result.error or "")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -102,7 +102,7 @@ def test_an_interlaced_and_an_animated_file_have_no_fault() -> None:
         (b"<html>", "no PNG file"),
         (png(1, 1, b"no deflate"), "a damaged PNG file: Error -3 while decompressing data: incorrect header check"),
         (png(2, 2, zlib.compress(b"\0\0")), "a damaged PNG file: pixels are missing"),
-        (png(2, 2, zlib.compress(bytes(2000))), "a damaged PNG file: more pixels than it has place for"),
+        (png(2, 2, zlib.compress(bytes(2000))), "a damaged PNG file: more pixels than its size allows"),
         (png(0, 2, zlib.compress(b"")), "0 x 2 pixels, where models read 1 to 8000 on each side"),
         (png(9000, 1, b""), "9000 x 1 pixels, where models read 1 to 8000 on each side"),
         (png(1, 1, zlib.compress(b"\0\0"))[:-6] + b"D\0\0\0\0", "a damaged file: it ends too early"),

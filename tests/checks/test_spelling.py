@@ -1,4 +1,4 @@
-"""What stands behind "did you mean": slips of the finger, arguments of another door, model strings of others."""
+"""What stands behind "did you mean": slips of the finger, arguments of another callee, model strings of others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agentkit import Agent, Budget, ConfigError, ProcessorConfig, ThreadManager, formats, model
 from agentkit.agent import RunOptions
 from agentkit.checks.spelling import edits, nearest
-from agentkit.foreign.elsewhere import DOORS, DoorName
+from agentkit.foreign.elsewhere import CALLEES, CalleeName
 from agentkit.foreign.provider_hints import FAMILIES, PROVIDERS, ROUTERS, SERVERS
 from agentkit.models.model_strings import split_name
 from agentkit.testing import ScriptedModel
@@ -60,10 +60,10 @@ def test_nearest(found: str, names: list[str], meant: str | None) -> None:
     assert nearest(found, names) == meant
 
 
-# ---------------------------------------------------------------- doors
+# ---------------------------------------------------------------- callees
 
 threads = ThreadManager(":memory:")
-CALLS: Mapping[DoorName, Callable[..., Any]] = {
+CALLS: Mapping[CalleeName, Callable[..., Any]] = {
     "Agent": lambda **given: Agent(M, **given),
     "run": lambda **given: Agent(M).run_sync("hi", **given),
     "model": lambda **given: model("openai:x", **given),
@@ -72,7 +72,7 @@ CALLS: Mapping[DoorName, Callable[..., Any]] = {
     "ThreadManager": ThreadManager,
     "run_thread": lambda **given: threads.run_thread("t", **given),
 }
-SIGNATURES: Mapping[DoorName, Callable[..., Any]] = {
+SIGNATURES: Mapping[CalleeName, Callable[..., Any]] = {
     "Agent": Agent,
     "run": Agent.run_sync,
     "model": model,
@@ -86,20 +86,20 @@ SIGNATURES: Mapping[DoorName, Callable[..., Any]] = {
 def test_doors_take_what_they_are_said_to_take() -> None:
     settings = {name for name in RunOptions.__annotations__ if name not in ("context", "cancel", "decisions")}
     more = {"Agent": settings, "run": {*RunOptions.__annotations__}, "run_thread": {*RunOptions.__annotations__}}
-    for door, function in SIGNATURES.items():
+    for callee, function in SIGNATURES.items():
         named = inspect.signature(function).parameters.values()
         own = {one.name for one in named if one.kind is not one.VAR_KEYWORD and one.name != "self"}
-        assert set(DOORS[door].takes) == own | more.get(door, set()), door
-    assert set(DOORS["tool"].takes) == PolicyKeywords.__annotations__.keys()
+        assert set(CALLEES[callee].takes) == own | more.get(callee, set()), callee
+    assert set(CALLEES["tool"].takes) == PolicyKeywords.__annotations__.keys()
 
 
-@pytest.mark.parametrize("door", CALLS)
-def test_whatever_another_door_takes_leads_there(door: DoorName) -> None:
-    elsewhere = {name for other in DOORS.values() for name in (*other.takes, *other.others)}
+@pytest.mark.parametrize("callee", CALLS)
+def test_whatever_another_door_takes_leads_there(callee: CalleeName) -> None:
+    elsewhere = {name for other in CALLEES.values() for name in (*other.takes, *other.others)}
     unanswered = []
-    for name in sorted(elsewhere - {*DOORS[door].takes}):
+    for name in sorted(elsewhere - {*CALLEES[callee].takes}):
         with pytest.raises(ConfigError) as caught:
-            CALLS[door](**{name: 1})
+            CALLS[callee](**{name: 1})
         said = str(caught.value)
         assert f"has no argument {name!r}" in said
         if not re.search(rf"has no argument {name!r}(: |; did you mean )", said):

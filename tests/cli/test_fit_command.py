@@ -109,7 +109,7 @@ def test_the_users_tools_are_not_run(say: Say) -> None:
     ("options", "message"),
     [
         (["--modes", "xlm"], "there is no mode 'xlm': expected native, a text format such as xml, or one with +c, "),
-        (["--modes", "xml+c"], "mode xml+c: name the server, one that accepts grammars: vllm, sglang, llamacpp"),
+        (["--modes", "xml+c"], "mode xml+c: name a server that accepts grammars: vllm, sglang, llamacpp"),
         (["--json", "no/such/f.json"], "--json no/such/f.json: there is no folder no/such"),
         (["--api-key-env", "NO_SUCH_KEY"], "--api-key-env: the environment variable NO_SUCH_KEY is not set"),
     ],

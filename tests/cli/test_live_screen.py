@@ -1,4 +1,4 @@
-"""What is drawn on a terminal: the laws, on any text, at any width, however it was cut; read from an emulator."""
+"""Properties of the terminal's screen, for any text, width and chunks, read from an emulator."""
 
 from __future__ import annotations
 

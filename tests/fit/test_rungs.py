@@ -111,7 +111,7 @@ def test_nothing_right_recommends_nothing() -> None:
     ("model", "options", "message"),
     [
         ("openai:m", {"modes": ["hermse"]}, "there is no mode 'hermse': .* did you mean 'hermes'"),
-        ("openai:m", {"modes": ["xml+c"]}, "mode xml.c: name the server, one that accepts grammars: vllm, sglang"),
+        ("openai:m", {"modes": ["xml+c"]}, "mode xml.c: name a server that accepts grammars: vllm, sglang"),
         ("openai:m", {"api_key_env": "NO_SUCH_KEY"}, "this environment variable is not set"),
         ("openai:m", {"tasks": 0}, r"fit\(tasks=0\): expected an integer \(1 or more\)"),
         (ScriptedModel([]), {"base_url": "http://127.0.0.1:1"}, "a model object has its own"),

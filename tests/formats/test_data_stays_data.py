@@ -1,4 +1,4 @@
-"""Law 15: a result is shown as it is but for control tokens and the format's own calls, and is passed on unchanged."""
+"""A result is shown unchanged except for control tokens and the format's own calls, and is passed on unchanged."""
 
 from __future__ import annotations
 

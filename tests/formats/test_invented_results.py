@@ -1,4 +1,4 @@
-"""Law 13: what a model writes as a tool's result, or as another role's turn, is no part of its reply."""
+"""A tool's result, or another role's turn, that a model writes is not part of its reply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A format that somebody else declares obeys the laws, or its declaration says what is wrong with it."""
+"""A user's format has the properties of every format, or its declaration says what is wrong with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Law 7 in a format that somebody else declares: its markers may look like anything, and no result has a whole one."""
+"""Results in a user's format: its markers may look like anything, and no result contains a complete one."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def made(format: Format, text: str, in_code: InCode) -> list[str]:
 
 
 def check(format: Format, text: str) -> None:
-    """Check the laws of any untrusted text."""
+    """Check the properties of any untrusted text."""
     shown = quarantine(text, format, TOOLS)
     assert restore(shown) == text
     for in_code in ("ignore", "execute"):

@@ -42,7 +42,7 @@ def read(text: str, declared: tuple[Format, ...], pieces: list[str] | None = Non
 @pytest.mark.share(4)
 @pytest.mark.parametrize("share", range(4))
 def test_one_step_finds_what_the_parts_find(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Law 1 for the two ways of reading: on damaged texts of every format, whole, fed whole, and in large pieces."""
+    """Both ways of reading give the same events: damaged texts of every format, whole and in large pieces."""
     for seed in range(40_000 + share * 120, 40_000 + (share + 1) * 120):
         of = plan(seed)
         if (written := damaged(of)) is None:

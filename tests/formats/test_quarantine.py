@@ -1,4 +1,4 @@
-"""Law 7 for control tokens and declarations: what no model wrote ends no turn, no call and no list of tools.
+"""Quarantine of control tokens and declarations: untrusted text ends no turn, no call and no list of tools.
 
 The tokens are those of `control`, and whatever looks like one in the families' own rendered templates.
 """

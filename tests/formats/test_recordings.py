@@ -1,4 +1,4 @@
-"""The cut law over every text at hand that others wrote, and the recorded streams in the very chunks they came in.
+"""The same events for any cut, over every recorded text, and over recorded streams in their own chunks.
 
 The normal run tries every text whole, by 1 and by 4 characters, at random places and at some 2-way splits; `make soak`
 tries every 2-way split of all texts up to 400 characters.

@@ -60,7 +60,7 @@ def half(first: tuple[Any, ...], second: tuple[Any, ...]) -> list[object]:
     ]
 
 
-# ---------------------------------------------------------------- the law
+# ---------------------------------------------------------------- the property
 
 
 @pytest.mark.share(12)

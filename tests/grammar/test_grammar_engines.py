@@ -1,4 +1,4 @@
-"""The law of grammars under the engines that users run: xgrammar (vLLM, SGLang) and llama.cpp.
+"""Grammars under the engines that users run: xgrammar (vLLM, SGLang) and llama.cpp.
 
 Neither is a dependency. `pip install xgrammar` brings the one; LLAMA_CPP=/path/to/llama.cpp (its sources, and g++) the
 other. `AGENTKIT_EXAMPLES=200` asks for that many random generations per format.

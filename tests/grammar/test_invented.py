@@ -1,4 +1,4 @@
-"""Law 13 in grammars: free text opens no tool's result and no turn of anyone else, in any format."""
+"""In grammars, free text opens no tool's result and no other role's turn, in any format."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""The built site, opened from disk: in a real browser its search works, and no page is wider than a phone."""
+"""The built site, opened from disk in a real browser: its search finds what people type, and pages fit the window."""
 
 from __future__ import annotations
 
 import html.parser
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -84,9 +85,9 @@ def test_no_page_loads_anything_from_elsewhere(pages: dict[Path, Page]) -> None:
 
 def test_markdown_is_not_shown_as_it_is_written(pages: dict[Path, Page]) -> None:
     """An escaped | in a table's code, and an example of a docstring, which Markdown takes for a quotation."""
-    shown = {path.name: path.read_text(encoding="utf-8") for path in pages}
-    assert [name for name, text in shown.items() if re.search(r"<td>[^\n]*<code>[^<\n]*\\\|", text)] == []
-    assert [path.name for path in pages if path.parent.name == "reference" and "<blockquote" in shown[path.name]] == []
+    shown = {path: path.read_text(encoding="utf-8") for path in pages}
+    assert [path for path, text in shown.items() if re.search(r"<td>[^\n]*<code>[^<\n]*\\\|", text)] == []
+    assert [path for path, text in shown.items() if "reference" in path.parts and "<blockquote" in text] == []
 
 
 @pytest.fixture(scope="module")
@@ -95,20 +96,69 @@ def phone() -> Iterator[Browser]:
         yield browser
 
 
-@in_a_browser
-def test_the_search_works_from_disk(site: Path) -> None:
-    """Typed into the field of the first page; its first result is opened, and is about what was searched."""
+@pytest.fixture(scope="module")
+def desk() -> Iterator[Browser]:
     with Browser(1280, 900) as browser:
-        browser.open((site / "index.html").as_uri())
-        browser.until("document.querySelector('[data-md-component=search-query]') !== null")
-        browser.run(
-            "(() => { const field = document.querySelector('[data-md-component=search-query]'); field.focus();"
-            " field.value = 'idempotency_key'; field.dispatchEvent(new Event('keyup', {bubbles: true})); })()"
-        )
-        first = browser.until("document.querySelector('.md-search-result__link')?.href")
-        assert first.startswith(site.as_uri())
-        browser.open(first)
-        assert "idempotency_key" in browser.until("document.querySelector('article')?.innerText")
+        yield browser
+
+
+QUERIES = {
+    "retry": "retries.html",
+    "rate limit": "retries.html",
+    "approve": "approvals.html",
+    "human in the loop": "approvals.html",
+    "stop a run": "stopping.html",
+    "cancel": "stopping.html",
+    "pydantic model": "structured_output.html",
+    "json schema": "structured_output.html",
+    "streaming": "streaming.html",
+    "FastAPI": "recipes/http.html",
+    "vllm": "servers/vllm.html",
+    "ollama": "servers/ollama.html",
+    "qwen": "reference/catalogue.html",
+    "which format does qwen use": "reference/catalogue.html",
+    "anthropic": "models.html",
+    "timeout": "tools-running.html",
+    "mcp server": "mcp.html",
+    "postgres": "stores.html",
+    "test my agent": "testing.html",
+    "token ids": "rollouts-tokens.html",
+    "verl": "rollouts-exports.html",
+    "langchain": "from_langchain.html",
+    "system prompt": "agents.html",
+    "budget": "limits.html",
+    "context window": "context.html",
+}
+"""What people type, and the page that should be the first result."""
+
+
+@in_a_browser
+@pytest.mark.parametrize(("query", "page"), QUERIES.items(), ids=QUERIES)
+def test_the_search_finds_the_page_for(query: str, page: str, site: Path, desk: Browser) -> None:
+    """Typed into the field of the landing page, which is opened from disk."""
+    desk.open((site / "index.html").as_uri())
+    desk.until("document.querySelector('[data-md-component=search-query]') !== null")
+    desk.run(
+        "(() => { const field = document.querySelector('[data-md-component=search-query]'); field.focus();"
+        f" field.value = {json.dumps(query)}; field.dispatchEvent(new Event('keyup', {{bubbles: true}})); }})()"
+    )
+    first = desk.until("document.querySelector('.md-search-result__link')?.href")
+    assert urllib.parse.urlsplit(first).path == urllib.parse.urlsplit((site / page).as_uri()).path
+
+
+SCROLLING = """[...document.querySelectorAll('.md-content pre > code')].filter(e => e.scrollWidth > e.clientWidth)
+    .map(e => e.innerText.split('\\n').reduce((a, b) => a.length > b.length ? a : b))"""
+
+
+@in_a_browser
+def test_no_code_scrolls_at_a_desk(site: Path, pages: dict[Path, Page], desk: Browser) -> None:
+    """Outside of the reference, 88 columns fit at 1280 pixels; what a program prints is wrapped."""
+    found = []
+    for path in pages:
+        if site / "reference" not in path.parents:
+            desk.open(path.as_uri())
+            found += [(path.name, line) for line in desk.run(SCROLLING)]
+    assert found == []
 
 
 @in_a_browser

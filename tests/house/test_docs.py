@@ -197,6 +197,11 @@ def test_a_recording_is_fresh(script: str, page: str) -> None:
     assert ran.stdout in (ROOT / "docs" / page).read_text(), f"run: python docs/{script} --write"
 
 
+def joined(text: str) -> str:
+    """Shell lines with each command on one line."""
+    return re.sub(r"(\|)\n +|\\\n *", r"\1 ", text)
+
+
 def commands(*programs: str) -> list[object]:
     """The shell lines of all pages that start one of these programs."""
     return [
@@ -205,7 +210,7 @@ def commands(*programs: str) -> list[object]:
         for block in blocks(page)
         if block.language in ("sh", "console", "bash", "shell")
         if not (block.language == "console" and is_followed(page))
-        for line in (raw.removeprefix("$ ").strip() for raw in block.text.replace("\\\n", "").splitlines())
+        for line in (raw.removeprefix("$ ").strip() for raw in joined(block.text).splitlines())
         if line.split(" ")[0] in programs
     ]
 

@@ -1,6 +1,6 @@
 """Names that users of other toolkits expect: of attributes and of what is imported. The message alone is enough.
 
-The first tables are rows, as in `test_mistakes.py`; what follows are laws over all of `agentkit.foreign.attributes` and
+The first tables are rows, as in `test_mistakes.py`; the others are properties of all of `agentkit.foreign.attributes` and
 `agentkit.foreign.imports`.
 """
 
@@ -210,7 +210,7 @@ def test_an_import_of_another_toolkit(module: str, name: str, hint: str) -> None
     assert not hasattr(importlib.import_module(module), name)
 
 
-# ------------------------------------------------------------------ laws over the tables
+# ------------------------------------------------------------------ properties of the tables
 
 FOREIGN_NAMES = [(owner, name, ours) for owner, names in ATTRIBUTES.items() for name, ours in names.items()]
 

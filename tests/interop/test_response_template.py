@@ -271,7 +271,7 @@ REFUSED = [
                     **parameters("<p (?P<key>.*?)>(?P<value>.*?)</p>", value_parser=PYTHON_VALUES))),
      "special strings"),
     (template(field(open_pattern="<c (?P<name>.*?)>", close="</c>",
-                    **parameters("<p (?P<key>.*?)>(?P<value>.*?)</p>", merge_duplicates=True))), "makes a list"),
+                    **parameters("<p (?P<key>.*?)>(?P<value>.*?)</p>", merge_duplicates=True))), "becomes a list"),
     (template(field(open_pattern="<c (?P<name>.*?)>", close=["</c>", "</d>"],
                     **parameters("<p (?P<key>.*?)>(?P<value>.*?)</p>"))), "exactly one literal, not 2"),
     (template(field(open_pattern="<c (?P<name>.*?)>", close="</c>",

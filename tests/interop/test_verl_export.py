@@ -175,10 +175,10 @@ def test_a_schema_arrives_in_verl_as_it_was_handed_over() -> None:
     assert properties["kind"]["enum"] == ["web", "news", None]
     assert export_report(search, "verl") == {
         "search": (
-            "/queries: items: told in the description only",
-            "/limit: default: told in the description only",
-            "/kind: default: told in the description only",
-            "/where: default: told in the description only",
+            "/queries: items: in the description only",
+            "/limit: default: in the description only",
+            "/kind: default: in the description only",
+            "/where: default: in the description only",
         )
     }
 

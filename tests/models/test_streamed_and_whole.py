@@ -205,7 +205,7 @@ APIS = {
 }
 
 
-# ---------------------------------------------------------------- the laws
+# ---------------------------------------------------------------- the properties
 
 
 def read(wire: Wire, events: Iterable[WireEvent]) -> list[SourceEvent]:

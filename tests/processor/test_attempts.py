@@ -1,4 +1,4 @@
-"""Law 14: which replies plainly call a tool although nothing reads them; and which quote, draft or describe a call."""
+"""Replies that plainly call a tool although nothing reads them, and replies that quote, draft or describe a call."""
 
 from __future__ import annotations
 

@@ -1034,7 +1034,7 @@ def test_the_source_is_read_in_one_task() -> None:
     assert len(run(main()).results) == 5
 
 
-# ---------------------------------------------------------------- the law: one answer each
+# ---------------------------------------------------------------- one answer each
 
 
 EVENTS = st.one_of(

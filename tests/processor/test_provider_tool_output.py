@@ -1,4 +1,4 @@
-"""Law 12 for the provider's own tools: what they told a model is not run because it repeats it, even at once."""
+"""Output of the provider's own tools is not run because the model repeats it, even at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Law 12, no echo: a call in a native model's text does not run if what it has read names the tool."""
+"""No echo: a call in a native model's text does not run if what it has read names the tool."""
 
 from __future__ import annotations
 

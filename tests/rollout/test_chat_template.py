@@ -157,7 +157,7 @@ def test_a_picture_is_told_in_words() -> None:
 BROKEN = {
     "no end": (
         "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}",
-        "no token that ends a turn stands",
+        "no token that ends a turn follows",
     ),
     "upper": ("{% for m in messages %}{{ m.content | upper }}<|im_end|>{% endfor %}", "own turn is missing"),
     "shortened": (

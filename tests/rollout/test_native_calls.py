@@ -108,7 +108,7 @@ def test_the_record_is_kept_in_a_file(tmp_path: Path) -> None:
 
 
 def test_tokens_of_native_calls_are_not_known() -> None:
-    with pytest.raises(ConfigError, match=r"tokenizer=…\): whoever reads native calls .* omit the tokenizer"):
+    with pytest.raises(ConfigError, match=r"tokenizer=…\): a server that reads native calls .* omit the tokenizer"):
         Rollout([Sum], Lines(), format=None, tokenizer=tokenizer("chatml"))
 
 
@@ -116,7 +116,7 @@ def test_token_ids_alone_cannot_be_read() -> None:
     record = rolled([Sum], Generation(token_ids=[1, 2]), format=None)
     assert (record.end, record.error) == (
         "policy_error",
-        "ConfigError: the policy told token ids only; Rollout(format=None) reads a response's events, or its text",
+        "ConfigError: the policy returned token ids only; Rollout(format=None) reads a response's events, or its text",
     )
 
 

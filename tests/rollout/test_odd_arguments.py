@@ -83,7 +83,7 @@ async def mean(record: TrajectoryRecord) -> float:
 
 
 def test_nobody_waits_for_an_async_aggregate() -> None:
-    with pytest.raises(ConfigError, match="nobody waits for an async function; write it with def"):
+    with pytest.raises(ConfigError, match="an async function is not supported; write it with def"):
         Rollout([Sum], Lines(), aggregate=mean)  # type: ignore[arg-type]
 
 
@@ -121,7 +121,7 @@ def test_a_policy_that_returns_its_text_bare() -> None:
 @pytest.mark.parametrize("ids", [[1, 1.5], ["1"], [None]])
 def test_token_ids_are_integers(ids: Any) -> None:
     record = rolled([Sum], Generation(token_ids=ids), tokenizer=tokenizer("chatml"))
-    assert (record.end, "token ids that are no integers" in str(record.error)) == ("policy_error", True)
+    assert (record.end, "token ids that are not integers" in str(record.error)) == ("policy_error", True)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_token_ids_are_integers(ids: Any) -> None:
         (None, [-1.0], "1 log-probabilities for 0 token ids"),
         ([1, 2], [-1.0, math.nan], "the log-probability nan for token 1 of 2"),
         ([1], [-math.inf], "the log-probability -inf for token 0 of 1"),
-        ([1], [None], "log-probabilities that are no numbers"),
+        ([1], [None], "log-probabilities that are not numbers"),
     ],
 )
 def test_log_probabilities_are_one_finite_number_for_each_token(ids: Any, logprobs: Any, message: str) -> None:

@@ -105,7 +105,7 @@ async def test_a_redirect_to_another_server_is_not_followed() -> None:
 async def test_an_answer_that_is_none_is_an_error() -> None:
     with ReplayServer([b'{"object": "text_completion", "choices": []}']) as at:
         async with ServerPolicy("m", at.url) as policy:
-            with pytest.raises(ProviderError, match="0 completions came, and one was asked for"):
+            with pytest.raises(ProviderError, match="expected one completion, found 0"):
                 await policy.generate(request(token_ids=[1]))
 
 

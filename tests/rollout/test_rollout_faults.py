@@ -140,9 +140,9 @@ def test_garbage_from_the_model_is_answered_or_ends_the_trajectory(garbage: str)
         (RuntimeError("the engine is gone"), "RuntimeError: the engine is gone"),
         (TimeoutError("60 s"), "TimeoutError: 60 s"),
         (Generation(finish="error", text=""), "the policy finished with an error"),
-        (Generation(token_ids=[1]), "the policy told token ids and no text: give the rollout the tokenizer"),
-        (Generation(text=7), "the policy told its text as int 7; expected a string"),  # type: ignore[arg-type]
-        (Generation(text=b"x"), "the policy told its text as bytes b'x'; expected a string"),  # type: ignore[arg-type]
+        (Generation(token_ids=[1]), "the policy returned token ids and no text: give the rollout a tokenizer"),
+        (Generation(text=7), "the policy returned its text as int 7; expected a string"),  # type: ignore[arg-type]
+        (Generation(text=b"x"), "the policy returned its text as bytes b'x'; expected a string"),  # type: ignore[arg-type]
         (SystemExit(3), "SystemExit: 3"),
     ],
 )

@@ -137,7 +137,7 @@ def test_a_misspelt_execute_argument_is_refused() -> None:
 
 
 def test_hooks_that_a_class_does_not_have_take_nothing() -> None:
-    with pytest.raises(ConfigError, match=r"Sum has no method 'calc_reward', so calc_reward_kwargs \['x'\] go nowhere"):
+    with pytest.raises(ConfigError, match=r"Sum has no method 'calc_reward', so calc_reward_kwargs \['x'\] are unused"):
         Rollout([Sum], Lines()).check([sample(tools_kwargs={"add": ToolKwargs(calc_reward={"x": 1})})])
 
 

@@ -158,7 +158,7 @@ def test_an_engine_that_tells_only_ids_needs_a_tokenizer() -> None:
     record = rolled(Rollout([Sum], ScriptedPolicy([Generation(token_ids=[1])])))
     assert (record.end, record.error) == (
         "policy_error",
-        "ConfigError: the policy told token ids and no text: give the rollout the tokenizer that reads them",
+        "ConfigError: the policy returned token ids and no text: give the rollout a tokenizer to read them",
     )
 
 

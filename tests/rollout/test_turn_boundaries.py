@@ -1,4 +1,4 @@
-"""Law: what follows a turn is what the template itself writes there, however and in whatever white space it ended.
+"""The text after a turn is the template's own, however the turn ended, and with any white space.
 
 The expected ids are those of one text, encoded at once: the template's rendering, with the model's turn as it wrote it.
 """

@@ -230,5 +230,5 @@ def test_what_is_wrong_names_the_flag_and_the_reason(flags: str, words: str, mon
 
 def test_a_flag_and_an_object_that_say_the_same_setting_are_refused() -> None:
     flags = ["--tools", "s2_search", "--tool_configs", '{"num_results": 3}', "--s2_search_num_results", "4"]
-    with pytest.raises(ConfigError, match="--s2_search_num_results: --tool_configs says num_results, too"):
+    with pytest.raises(ConfigError, match="--s2_search_num_results: --tool_configs also says num_results"):
         parse_flags(flags)

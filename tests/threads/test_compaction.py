@@ -298,7 +298,7 @@ def test_a_thread_that_no_provider_counted_is_estimated() -> None:
     assert thread_tokens(book.log, extra=100) == 100 + messages_tokens(messages_of(book.log))
 
 
-# ---------------------------------------------------------------- laws
+# ---------------------------------------------------------------- properties
 
 SIZES = st.integers(1, 60)
 RESULTS = st.lists(st.sampled_from([0, 40, 1_000, 4_000, 12_000]), max_size=3)

@@ -1,4 +1,4 @@
-"""Law 12 in a thread: whatever others wrote in a request counts as heard, however it came into the conversation."""
+"""In a thread, all untrusted text in a request counts as read, however it came into the conversation."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ class Seen:
 
 
 def judge(damage: Damage, sound: dict[str, Any], seen: dict[str, Any], ran: list[str]) -> None:
-    """The law."""
+    """Check that damage is reported, runs nothing, and leaves the rest readable."""
     refused = isinstance(seen["messages"], StoreError)
     renamed = damage[0] == "threads" and damage[2] in (None, "id")
     assert renamed or {"t", "other"} <= set(seen["list"]), damage

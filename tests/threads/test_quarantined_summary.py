@@ -1,4 +1,4 @@
-"""Law 7 in a thread: what a result says stays quarantined for a model in text mode, also in a summary."""
+"""A result in a thread stays quarantined for a model in text mode, even in a summary."""
 
 from __future__ import annotations
 

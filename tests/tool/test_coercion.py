@@ -72,7 +72,7 @@ def tool(hint: Any) -> BoundTool:
     return ToolRegistry().register_function(f)
 
 
-# ---------------------------------------------------------------- the law
+# ---------------------------------------------------------------- the property
 
 DEFAULTS: dict[Any, Any] = {int: 1, str: "d", float: 0.5, bool: True, Literal["p", "q"]: "p", list[int]: None}
 LEAVES: list[Any] = [int, str, float, bool, Literal["p", "q"], Circle, Box, Tree, Link, Note]

@@ -47,7 +47,7 @@ class Conversation(Tool):
         """Say that all work is done. Use it once, as the last call.
 
         Args:
-            text: what was done, in a few sentences; empty if the user has already been told
+            text: what was done, in a few sentences; empty if the user already knows
             attachments: files to hand over, as paths relative to the working folder
         """
         return _result_with("completed", text, attachments)

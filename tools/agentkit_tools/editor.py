@@ -26,7 +26,7 @@ AROUND = 4
 class StrReplaceEditor(Tool):
     """Views, creates and edits text files in one folder by one method; nothing outside it is reached.
 
-    Everything that holds for `agentkit_tools.files.Files` holds here: links are not followed, protected names are not
+    All rules of `agentkit_tools.files.Files` apply here: links are not followed, protected names are not
     written, other programs' changes are not lost. A path may also be absolute, as these models often write it, if it
     begins with the folder's own path.
 
@@ -73,10 +73,10 @@ class StrReplaceEditor(Tool):
             path: file or folder, relative to the working folder
             file_text: for create, the complete text of the file
             old_str: for str_replace, the text to replace, exactly as in the file, without line numbers
-            new_str: for str_replace, the replacement; omit it to delete the piece. In a file of CRLF lines its
-                lines and those of insert_text end so, too
+            new_str: for str_replace, the replacement; omit it to delete the piece. In a file of CRLF lines, its
+                lines and those of insert_text also get CRLF
             insert_line: for insert, the line after which to put the text; 0 for the beginning of the file
-            insert_text: for insert, the text; new_str is taken, too
+            insert_text: for insert, the text; new_str is also accepted
             view_range: for view of a file, the first and last line, such as [11, 20]; -1 as the last means the end
         """
         return answer(

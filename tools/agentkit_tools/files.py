@@ -80,7 +80,7 @@ class Files(Tool):
         Args:
             file_path: path relative to the working folder
             old_str: the text to replace, exactly as in the file, with enough context to occur only once
-            new_str: the replacement; empty to delete the piece. In a file of CRLF lines its lines end so, too
+            new_str: the replacement; empty to delete the piece. In a file of CRLF lines, its lines also get CRLF
             replace_all: replace every occurrence instead of exactly one
         """
         return answer(lambda: self._replace(file_path, old_str, new_str, replace_all))

@@ -1,9 +1,9 @@
-r"""Comparison of two formulas by `math-verify`, in a process of its own with limits of time and memory.
+r"""Comparison of two formulas by `math-verify`, in a separate process with limits of time and memory.
 
 A model writes the formula, and its cost cannot be seen in it: `9^{9\cdot 9\cdot 9\cdot 9\cdot 9}`.
-A computation inside a library in C can be ended only by ending its process; in this one it would hold up every thread.
+A computation inside a library in C can be ended only by ending its process; in this one it would block every thread.
 
-That process runs this file, too. There it imports only the standard library and `math-verify`.
+That process also runs this file. There it imports only the standard library and `math-verify`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _INHERITED: Final = ("HOME", "LANG", "LD_LIBRARY_PATH", "PATH")
 def equal_formulas(answer: str, truth: str) -> bool:
     """Return True if `math-verify` finds that an answer equals the truth.
 
-    Returns False also where it is not installed, and for a comparison that takes longer than `SECONDS` or more than
-    `MEMORY`. One pair is compared at a time.
+    Returns False if it is not installed, or if the comparison takes longer than `SECONDS` or more than `MEMORY`.
+    One pair is compared at a time.
     """
     if importlib.util.find_spec("math_verify") is None:
         return False

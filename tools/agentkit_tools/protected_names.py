@@ -22,7 +22,7 @@ def _yaml(*names: str) -> tuple[str, ...]:
 
 
 def _settings(*names: str) -> tuple[str, ...]:
-    """Files of settings, hidden or not, in each format: a program that reads one of these reads the others, too."""
+    """Files of settings, hidden or not, in each format: a program that reads one of these also reads the others."""
     return tuple(f"{dot}{name}.{ending}" for name in names for dot in ("", ".") for ending in ("y*ml", "toml", "json*"))
 
 
@@ -179,14 +179,14 @@ def _protects(patterns: _Patterns, path: Path) -> bool:
 
 
 _UNSEEN: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-"""What file systems that ignore case ignore, too, besides format characters. Source: Default_Ignorable_Code_Point."""
+"""What file systems that ignore case also ignore, besides format characters. Source: Default_Ignorable_Code_Point."""
 
 
 def _fold_case(name: str) -> str:
     """A name as the most lenient file system compares it.
 
     Ignoring case, Unicode forms and invisible characters; without the dots and spaces at its end and the stream after a
-    colon, which Windows' file systems, also mounted elsewhere, drop.
+    colon, which Windows' file systems drop, wherever they are mounted.
     """
     plain = unicodedata.normalize("NFKC", name)
     folded = "".join(c for c in plain if unicodedata.category(c) != "Cf" and not _UNSEEN.match(c)).casefold()

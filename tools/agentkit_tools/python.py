@@ -23,13 +23,13 @@ KEPT: Final = 24_000  # bytes of each output stream: with a value and a tracebac
 SESSION: Final = 86_400.0  # seconds of processor time of an interpreter that is kept: the most that there can be
 AT_ONCE: Final = 4  # calls of one tool that run at the same time, if nothing is kept
 FONTS: Final = "/etc/fonts"  # settings that matplotlib's and others' drawing complains without
-USES: Final = 500  # after how many calls a warm interpreter is replaced: its own processor time counts, too
+USES: Final = 500  # after how many calls a warm interpreter is replaced: its own processor time also counts
 
 
 class Python(Tool):
     """Runs Python code in a sandbox, without network and without your files and environment variables.
 
-    The result holds what was printed, the value of the last expression, and the traceback, also if the code ends by
+    The result holds what was printed, the value of the last expression, and the traceback, even if the code ends by
     `sys.exit`, is killed, or is stopped at the deadline. Pictures are returned as images: matplotlib's figures that are
     still open, and a last expression that is an image (of PIL, of matplotlib, or the bytes of a PNG, JPEG or GIF file).
     Files that the code writes stay in its folder, and are not returned.

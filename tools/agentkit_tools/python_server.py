@@ -1,7 +1,7 @@
 """Python code over HTTP: `POST /execute {code, timeout}` gives `{output, error, success}`, `GET /` the state.
 
 Speaks as the code server of open-instruct does, so that its `PythonCodeTool` and others can use it. Each request runs
-in a process of its own. These are forked from warm interpreters in sandboxes; each serves one request at a time. An
+in its own process. These are forked from warm interpreters in sandboxes; each serves one request at a time. An
 interpreter is used again only if the code left no process, and files, folders and limits are as they were before.
 
 Needs the extra `gateway`.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MAX_BODY: Final = 4 << 20  # bytes: code, not data
 BACKLOG: Final = 2048  # connections that the kernel accepts before the server does
-USES: Final = 1000  # of one interpreter: its own processor time is limited, too
+USES: Final = 1000  # of one interpreter: its own processor time is also limited
 
 
 _LOCAL: Final = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
@@ -227,7 +227,7 @@ def foreign(request: Request, local: bool) -> tuple[int, str] | None:
     if "origin" in request.headers:
         return 403, "requests from web pages are refused"
     hosts = request.headers.getlist("host")
-    if local and not (len(hosts) == 1 and _LOCAL.fullmatch(hosts[0])):  # a page may be reached under a name of its own
+    if local and not (len(hosts) == 1 and _LOCAL.fullmatch(hosts[0])):  # a page may use its own name for this server
         return 421, f"Host {', '.join(hosts)[:100]!r} is not a name of this server"
     return None
 

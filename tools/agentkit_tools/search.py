@@ -92,7 +92,7 @@ class KeyedSearch(_Service):
     Args:
         num_results: how many results to request.
         api_key: in place of the environment's.
-        url: in place of the service's own.
+        url: in place of the service's.
         rate: requests per second; None for any number.
         timeout: seconds for a call, with retries; None for the service's own.
 

@@ -33,12 +33,12 @@ IN_FOLDER: Final = 'cd -- "$1" && shift && exec "$@" 2>&1'
 class Shell(Tool):
     """Runs shell commands in a sandbox, without network and without your files and environment variables.
 
-    Each command is a shell of its own: files stay, but not the current folder and variables. When a command ends or is
+    Each command is a separate shell: files stay, but not the current folder and variables. When a command ends or is
     stopped, everything that it started is killed. A command that is to continue, such as a server, runs in the
     background under a name, until it is terminated or the tool ends.
 
     The model reads plain text: control sequences (colours, titles, links, the clipboard) are removed. Of a long
-    output the first and the last part are kept, with the number of bytes between them; the exit code is always told.
+    output the first and the last part are kept, with the number of bytes between them; the exit code is always shown.
 
     Args:
         root: the folder where commands run and which they may change, such as that of `Files`; by default a private

@@ -23,7 +23,7 @@ Answer = tuple[ToolResponse, float, dict[str, Any]]
 
 
 def verl_answer(result: ToolResult) -> Answer:
-    """Convert a result of ours to the form of verl's tools."""
+    """Convert an agentkit result to the form of verl's tools."""
     metrics = dict(result.metadata) if result.ok else {**result.metadata, "error": result.code}
     return ToolResponse(text=result.text), result.reward or 0.0, metrics
 

@@ -65,11 +65,11 @@ class Web(Tool):
             intranet.
         reader: a service that fetches and reads pages instead, and executes their scripts: `jina` (its key from
             `JINA_API_KEY`, if set) or `crawl4ai` (needs `service_url`; its key from `CRAWL4AI_API_KEY`, if set). The
-            service resolves names again and opens the connections: keep it from internal addresses, too.
+            service resolves names again and opens the connections: keep it from internal addresses as well.
         service_url: the address of the reader's service.
-        timeout: seconds for fetching a page, with all redirects and retries; and seconds for reading what came: of a
-            page that takes longer, the model gets what was read until then, and is told.
-        max_bytes: of a page, after decompression; the rest is cut off, and the model is told.
+        timeout: seconds for fetching a page, with all redirects and retries; and seconds for reading the response: of a
+            page that takes longer, the model gets what was read until then, with a note.
+        max_bytes: of a page, after decompression; the rest is cut off, with a note for the model.
         max_characters: of one answer; a longer page is read in parts.
         resolve: finds a host's IP addresses; by default the operating system.
         ssl_context: verifies certificates; by default what the operating system trusts.

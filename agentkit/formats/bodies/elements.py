@@ -210,7 +210,7 @@ Group = dict[str, "Group | Node"]
 
 
 def group_of(tool: ToolSpec) -> Group:
-    """Return the tool's child elements as a tree; parameters without a node of their own may also be elements.
+    """Return the tool's child elements as a tree; parameters without their own node may also be elements.
 
     Except where an element of that name holds another parameter.
     """

@@ -57,7 +57,7 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
         if (found := (yield from r.sees(opens))) is None:
             return (yield from _read_end(r, call, end))
         r.at = found.end()
-        if part.key[-1].isspace():  # all of it, also white space that has not arrived yet
+        if part.key[-1].isspace():  # all of it, including white space that has not arrived yet
             yield from r.space()
         key, kind = yield from _key_and_kind(r, call, part)
         text, verbatim = yield from read_value(r, call, key, end, is_text=kind == "string" if kind else None)

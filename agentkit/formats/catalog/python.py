@@ -52,7 +52,7 @@ PYTHON_LINE = Format(
     "python",
     ("\n", *_CALL),
     separator="",
-    families=("any model that writes a bare call on a line of its own",),
+    families=("any model that writes a bare call on its own line",),
 )
 
 PYTHON = (PYTHONIC, LLAMA4_PYTHONIC, OLMO3, LFM2, TOOL_CODE, PYTHON_LINE)

@@ -34,7 +34,7 @@ class _Nested:
     made: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def element(self, name: str, schema: Any, path: str) -> Rule:
-        """Return the rule of an element with its value, under a name if its schema has references, also to itself."""
+        """Return the rule of an element with its value, under a name if its schema has references."""
         if next(iter(references(schema)), None) is None:
             return self.element_rule(name, schema, path)
         written = json.dumps(schema, sort_keys=True)
@@ -91,7 +91,7 @@ class _Nested:
     def free(
         self, text: Mapping[str, Any], options: list[Mapping[str, Any]], path: str, words: tuple[Exclusion, ...]
     ) -> Rule:
-        """Return the rule of an unescaped string; text that reads as another allowed type must satisfy that, too."""
+        """Return the rule of an unescaped string; text that reads as another allowed type must satisfy both."""
         constrained = (o for o in options if kind_of(o) not in (None, "string", "null"))
         if any(set(o) - {"type", "description", "title"} for o in constrained):
             self.w.schemas.gap(path, ["a string or another constrained type, which text does not distinguish"])

@@ -1,4 +1,4 @@
-"""MCP both ways, by the official SDK (extra `mcp`): a server's tools as ours, and ours as a server."""
+"""MCP both ways, by the official SDK (extra `mcp`): a server's tools for agentkit, and agentkit's as a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many values a message from a server may hold: bounded before anything is made of its bytes. Pure.
+"""The limit on values in a server's message, checked before its bytes are parsed. Pure.
 
 A value costs far more than its bytes: `[],` takes 50 times its size as Python objects, and the official SDK validates
 each item of a result separately.

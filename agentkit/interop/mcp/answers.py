@@ -6,7 +6,7 @@
 | content that is not a list | its text, or its JSON as text |
 | no content | none |
 | structured content that is not an object | its JSON as text |
-| other keys, where neither content nor structured content stands | their JSON as text |
+| other keys, without content and structured content | their JSON as text |
 """
 
 from __future__ import annotations

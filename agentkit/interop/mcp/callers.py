@@ -1,6 +1,6 @@
-"""Tell a client's request to a local HTTP server from that of a page in a browser. Pure.
+"""Distinguishes a client's request to a local HTTP server from that of a page in a browser. Pure.
 
-A page reaches a server on its own machine under a name of its own (DNS rebinding), which stands in `Host`, or under the
+A page reaches a server on its own machine under its own name (DNS rebinding), which is in `Host`, or under the
 server's, with the page's in `Origin`. Both are read strictly: only exactly a known name is accepted.
 """
 

@@ -1,4 +1,4 @@
-"""Results, from a server's form to ours and back; nothing that a server sent is dropped. Pure.
+"""Results, from a server's form to agentkit's and back; nothing that a server sent is dropped. Pure.
 
 | MCP | agentkit |
 |---|---|
@@ -32,7 +32,7 @@ Shown = Callable[[str], str]
 
 
 def result_of(answer: CallToolResult, shown: Shown = str) -> ToolResult:
-    """A server's result as ours."""
+    """A server's result as a `ToolResult`."""
     kept: list[dict[str, Any]] = []
     parts = [_clean(part, shown) for block in answer.content for part in _parts(block, kept)]
     about: dict[str, Any] = {}
@@ -101,7 +101,7 @@ def _binary(data: str, kind: str, kept: list[dict[str, Any]], uri: str | None = 
 
 
 def answer_of(result: ToolResult, parts: ResultContent) -> CallToolResult:
-    """Our result as a server's.
+    """A `ToolResult` as a server's.
 
     Args:
         result: the result.

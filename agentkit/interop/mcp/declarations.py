@@ -1,6 +1,6 @@
 """A server's declaration of a tool, made fit to be shown to a model: bounded, and without anything that acts as markup.
 
-Pure. Whoever wrote the declaration may want the model to do something else.
+Pure. The author of a declaration may be hostile to the model's user.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def refuse_large(schema: Mapping[str, Any], name: str) -> None:
 
 
 def _plain(schema: Any, size: int) -> Any:
-    """A schema without the keywords that name documents (it stands alone), and with shorter descriptions."""
+    """A schema without the keywords that name documents, as it is used without them, and with shorter descriptions."""
     if not isinstance(schema, Mapping):
         return schema
     return {

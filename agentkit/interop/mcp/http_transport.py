@@ -1,4 +1,4 @@
-"""The HTTP client below a session: capped answers, no compression, and a fault costs only the request that met it.
+"""The HTTP client of a session: bounded answers, no compression; a fault affects only its own request.
 
 In the official SDK, an exception of the HTTP client ends the whole session with every call in flight. Here it becomes
 a JSON-RPC error of its own request.
@@ -20,7 +20,7 @@ from agentkit.interop.mcp.amount import too_many
 from agentkit.interop.mcp.endpoints import RemoteServer, safe_words
 
 UNSENT: Final = -32_090
-"""The JSON-RPC error code, of our own, for a request that has not reached the server."""
+"""agentkit's JSON-RPC error code for a request that has not reached the server."""
 LOST: Final = -32_091
 """The same, for a request that may have reached it."""
 

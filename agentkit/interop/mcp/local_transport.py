@@ -1,6 +1,6 @@
-"""Starts a local server and exchanges lines of JSON with it. Bounded: a line, its last words, its time to exit.
+"""Starts a local server and exchanges lines of JSON with it. Lines, last words and the time to exit are bounded.
 
-The official SDK's own transport has no bound on a line, and lets the server write to our standard error.
+The official SDK's own transport has no bound on a line, and lets the server write to the program's standard error.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def _end_started(mark: bytes) -> None:
 
 
 def _signal(process: asyncio.subprocess.Process, kind: signal.Signals) -> None:
-    """Signal the process and all it has started: they are a group of their own."""
+    """Signal the process and all it has started: they are a separate group."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, kind)
 

@@ -1,4 +1,4 @@
-"""`MCPTools`: a server's tools as tools of ours, for any registry, agent or thread manager."""
+"""`MCPTools`: a server's tools as agentkit tools, for any registry, agent or thread manager."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class MCPTools(Closing):
     """The tools of one MCP server.
 
     `Agent(model, [MCPTools("https://…/mcp")])`, `registry.register(…)` and `threads.add_tool(…)` connect to the server,
-    list its tools and register them. All calls share one session, in a thread of its own; it is opened again after it
+    list its tools and register them. All calls share one session, in its own thread; it is opened again after it
     has broken. In an async program, `await tools.connect()` first, so that registering does not block the event loop.
 
     Args:
@@ -255,7 +255,7 @@ class MCPTools(Closing):
                 continue
             description = self._unseen(tool.description or tool.title or "")
             one = Declaration(tool.name, description, map_strings(tool.input_schema, self._unseen, keys=True))
-            try:  # here, not where it is registered: a long one takes seconds, in which the event loop would stand
+            try:  # here, not where it is registered: a long one takes seconds, which would block the event loop
                 one = replace(one, shown=spec_of(one, local_name(tool.name, ""), self._options.max_description))
             except (SchemaError, FormatError) as e:
                 self._refuse(tool.name, str(e))

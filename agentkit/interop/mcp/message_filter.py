@@ -1,4 +1,4 @@
-"""Filter a server's messages before the official SDK sees them: one bad tool costs that tool, not the list.
+"""Filter a server's messages before the official SDK sees them: a bad tool is dropped without the rest of the list.
 
 The SDK refuses a whole list for one malformed tool, and a whole result for one item of an unknown type. It takes the
 error code -32000, which many servers send for any fault, for its own notice that the connection was closed.
@@ -125,7 +125,7 @@ class FilteredStream(EnteredAsync):
                 if isinstance(content, list) and len(content) > ITEMS:
                     said = f"its answer has {len(content):,} content items; at most {ITEMS:,} are read"
                     message.result = {"content": [{"type": "text", "text": said}], "isError": True}
-                with suppress(RecursionError):  # the SDK refuses it, too
+                with suppress(RecursionError):  # the SDK also refuses it
                     message.result = repair_result(message.result, self._version)
                 return
             self._version = str(message.result.get("protocolVersion", self._version))

@@ -82,7 +82,7 @@ class Pins:
             return dict(found["servers"])
         except (ValueError, KeyError, TypeError, OSError) as e:
             raise ConfigError(
-                f"{self._path}: the pinned tools cannot be read ({type(e).__name__}: {e}); to approve all tools anew, "
+                f"{self._path}: the pinned tools cannot be read ({type(e).__name__}: {e}); to approve all tools again, "
                 "delete the file"
             ) from e
 

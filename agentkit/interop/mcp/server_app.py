@@ -1,6 +1,6 @@
-"""Ours as an MCP server: any registry over stdio or streamable HTTP, by the official SDK.
+"""Agentkit tools as an MCP server: any registry over stdio or streamable HTTP, by the official SDK.
 
-Calls run through `ResponseProcessor`, so a tool's timeout, approval and order hold here as in an agent.
+Calls run through `ResponseProcessor`, so a tool's timeout, approval and order apply as in an agent.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""One pooled session with a server: opened on first use, shared by all calls, opened again after it has broken.
+"""One pooled session with a server: opened on first use, shared by all calls, reopened after a failure.
 
-Runs in the `BackgroundLoop`. Knows the official SDK; knows no tool of ours and no model.
+Runs in the `BackgroundLoop`. Knows the official SDK; knows no agentkit tool and no model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""open-instruct: its tool classes and configuration here, under its names; and our tools, as it takes them."""
+"""open-instruct: its tool classes and configuration, under its names; and exports of agentkit tools for it."""
 
 from __future__ import annotations
 

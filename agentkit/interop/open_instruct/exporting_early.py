@@ -1,4 +1,4 @@
-"""Ours as the tools that open-instruct had until February 2026: one object for all rollouts, and `ToolOutput`."""
+"""Agentkit tools as open-instruct's tools until February 2026: one object for all rollouts, and `ToolOutput`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ours as open-instruct's environments, which its tools are as well since February 2026: one for each rollout.
+"""Agentkit tools as open-instruct's environments, which its tools are since February 2026: one for each rollout.
 
 An actor of Ray holds each of them, so the class carries what makes the tools and builds them there: it pickles.
 """

@@ -1,7 +1,7 @@
 """The classes from which tools for open-instruct are written, under its names, for use without it.
 
-A tool class of open-instruct's document runs here after only its import lines are changed. With open-instruct itself
-use its own. `Tool`, `ToolCall` and `TOOL_REGISTRY` are exported by the package under these names.
+A tool class of open-instruct's document runs here after only its import lines are changed. If open-instruct is
+installed, use its own. `Tool`, `ToolCall` and `TOOL_REGISTRY` are exported by the package under these names.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def add_flags(parser: argparse.ArgumentParser, registry: Registry | None = None)
 
 
 def add_settings(parser: argparse.ArgumentParser, registry: Registry | None = None) -> None:
-    """Add all flags but `--tools`, for a command line that has one of its own.
+    """Add all flags but `--tools`, for a command line that has its own `--tools`.
 
     Args:
         parser: of the command line.
@@ -172,7 +172,7 @@ def config_from_flags(flags: argparse.Namespace, registry: Registry | None = Non
                 raise ConfigError(f"{flag}: {name} is not among --tools {' '.join(tools)}")
             config = configs[tools.index(name)]
             if field in config:
-                raise ConfigError(f"{flag}: --tool_configs says {field}, too; remove one of them")
+                raise ConfigError(f"{flag}: --tool_configs also says {field}; remove one of them")
             config[field] = _read(text, _hints(cls)[field], flag)
     return InstructConfig(tools, configs, flags.tool_override_names, known)
 

@@ -128,7 +128,7 @@ class InstructShaped(SharedByAll):
 def result_of(value: Any, name: str) -> ToolResult:
     """A `ToolOutput` as a result: its error, unless the output says it, then its output; the rest is metadata.
 
-    Anything else that a tool may return is a result, too.
+    Anything else that a tool may return is also a result.
     """
     if isinstance(value, ToolResult) or not all(hasattr(value, one) for one in _FIELDS):
         return ToolResult.of(value)

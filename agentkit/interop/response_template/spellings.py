@@ -157,7 +157,7 @@ class _Pattern:
 
     def close(self) -> None:
         if not self.sees(")"):
-            raise self.cannot("a group without end")
+            raise self.cannot("a group without an end")
 
     def skip_group(self) -> None:
         """Consume a group's characters and its end."""

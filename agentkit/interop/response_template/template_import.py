@@ -313,7 +313,7 @@ def _json_or_braced(args: Template) -> Json | Braced:
 def _pairs(args: Template) -> Pairs:
     """Parameters, from the pattern of one of them."""
     if args.get("merge_duplicates"):
-        raise FormatError("'tool_calls': a repeated parameter makes a list")
+        raise FormatError("'tool_calls': a repeated parameter becomes a list")
     parser = args.get("value_parser") or {"name": "text"}
     lenient = parser.get("name") == "json" and parser.get("args", {}).get("allow_non_json")
     if parser.get("name", "text") != "text" and (not lenient or set(parser["args"]) != {"allow_non_json"}):

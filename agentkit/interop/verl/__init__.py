@@ -1,4 +1,4 @@
-"""verl: its tool classes and configuration here, under its names; and our tools, as verl takes them."""
+"""verl: its tool classes and configuration, under its names; and exports of agentkit tools for it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Classes by the dotted names of configuration files: only those that the caller allows. Imports on demand.
 
-A configuration file that names a class runs its module's code, so that a file from a stranger must not choose freely.
+A configuration file that names a class runs its module's code, so an untrusted file must not choose freely.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REMOVED: Final[Mapping[str, str]] = {
 
 
 def get_tool_class(cls_name: str, allow: Iterable[str] = ()) -> type:
-    """Load the class with a dotted name; for one that verl has removed ours, unless the installed verl has it.
+    """Load the class with a dotted name; agentkit's for a class that verl has removed, unless the installed one has it.
 
     >>> get_tool_class("verl.tools.gsm8k_tool.Gsm8kTool").__module__
     'agentkit_tools.verl_shaped'

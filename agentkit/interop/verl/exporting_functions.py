@@ -1,4 +1,4 @@
-"""Ours as verl's function tools: without a life, without a sample's arguments; verl calls them directly."""
+"""Agentkit tools as verl's function tools: stateless, without a sample's arguments; verl calls them directly."""
 
 from __future__ import annotations
 

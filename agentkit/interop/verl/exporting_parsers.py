@@ -1,4 +1,4 @@
-"""Our formats as verl's tool parsers, so that `multi_turn.format` may name any of them."""
+"""agentkit's formats as verl's tool parsers, so that `multi_turn.format` may name any of them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Ours as verl's tool classes, with an instance that lasts for the whole trajectory, unlike those of verl's loop.
+"""Agentkit tools as verl's tool classes, with an instance for the whole trajectory, unlike those of verl's loop.
 
 verl creates and releases a tool for every call, passes on only `create_kwargs`, and never asks for `calc_reward`. Its
 `execute` receives the trajectory's `agent_data`, though: the instance is kept by that. Loops up to 0.7 that hand all
-phases the request's id get the life that they mean. Source: verl 0.9.1 `ToolAgentLoop._call_tool`; verl 0.4.1
+phases the request's id get the lifecycle that they mean. Source: verl 0.9.1 `ToolAgentLoop._call_tool`; verl 0.4.1
 `sglang_rollout`.
 """
 
@@ -73,7 +73,7 @@ def _tool_class(trajectories: Trajectories, name: str, fold_reward: bool) -> typ
 
 
 def verl_schema(spec: ToolSpec) -> Any:
-    """A tool's schema as verl's own type, with all that verl drops told in descriptions."""
+    """A tool's schema as verl's own type, with all that verl drops in descriptions."""
     schemas = require(VERL_PEER, "verl.tools.schemas")
     early = schemas.OpenAIFunctionPropertySchema.model_fields["type"].annotation is str
     parameters = export_parameters(EARLY_VERL_PEER if early else VERL_PEER, spec)
@@ -83,7 +83,7 @@ def verl_schema(spec: ToolSpec) -> Any:
 
 @lru_cache(maxsize=1)
 def configured_tool() -> type[Any]:
-    """The class to name in verl's YAML when no module of one's own is wanted; the entry's `config` says which tool.
+    """The class to name in verl's YAML when you do not want to write a module; the entry's `config` says which tool.
 
     ```yaml
     tools:

@@ -1,4 +1,4 @@
-"""A trajectory's rewards for verl's reward managers: verl records what tools gave, and trains on none of it."""
+"""A trajectory's rewards for verl's reward managers: verl records the rewards of tools, but does not train on them."""
 
 from __future__ import annotations
 

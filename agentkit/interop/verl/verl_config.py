@@ -1,7 +1,7 @@
 """verl's configuration of tools: a YAML file, read with OmegaConf, as rollout tools.
 
-Every error names the file, the path of the key, and the reason. Knows no MCP: who loads the file may say how its `mcp`
-entries become tools.
+Every error names the file, the path of the key, and the reason. Knows no MCP: the caller may say how `mcp` entries
+become tools.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""verl's function that loads tools from a YAML file, under verl's name, and its MCP entries by our MCP tools."""
+"""verl's function that loads tools from a YAML file, under verl's name, and its MCP entries by `MCPTools`."""
 
 from __future__ import annotations
 

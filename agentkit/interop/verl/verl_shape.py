@@ -2,7 +2,7 @@
 
 Recognised by shape; imports nothing of verl. One object serves all trajectories and tells them apart by the id, so that
 what it loads in its constructor is shared and what it keeps for an id is not. `create` is called once for each
-trajectory, with the sample's keyword arguments, as verl's documents say (its own loop creates anew for each call).
+trajectory, with the sample's keyword arguments, as verl's documents say (its own loop creates one for each call).
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ class VerlShaped:
         """
         if self._needs_theirs and _THEIRS not in (kwargs.get("execute") or {}):
             raise ConfigError(
-                f"{self.name}: {self._where}.execute reads {_THEIRS!r}, which only verl's own loop passes; let it do "
-                f"without, or tell it another by execute_kwargs: {{{_THEIRS!r}: …}}"
+                f"{self.name}: {self._where}.execute reads {_THEIRS!r}, which only verl's own loop passes; do not read "
+                f"it, or pass another by execute_kwargs: {{{_THEIRS!r}: …}}"
             )
         for phase in PHASES:
             given = dict(kwargs.get(phase) or {})
@@ -168,7 +168,7 @@ class VerlShaped:
 
 
 class VerlInstance:
-    """One trajectory's share of a tool of verl's shape.
+    """One trajectory's part of a tool of verl's shape.
 
     Args:
         shaped: the tool.

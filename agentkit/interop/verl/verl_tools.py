@@ -1,6 +1,6 @@
 """The classes and the decorator from which tools for verl are written, under verl's names, for use without verl.
 
-A tool class of verl's documents runs here after only its import lines are changed. With verl itself use verl's own.
+A tool class of verl's documents runs here after only its import lines are changed. If verl is installed, use verl's.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ToolResponse(BaseModel):
     Args:
         text: as text.
         image: images: of PIL, bytes, URLs or paths.
-        video: videos, which a model here is told of but does not see.
+        video: videos, which are mentioned to a model here, but not shown.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)

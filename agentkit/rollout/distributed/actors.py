@@ -1,4 +1,4 @@
-"""Actors of Ray that host work: started, found dead, replaced. The only file here that speaks to Ray."""
+"""Actors of Ray that host work: started, found dead, replaced. The only file here that uses Ray."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def ray_module() -> Any:
 def light_environment(ray: Any, own: Mapping[str, Any]) -> dict[str, Any] | None:
     """A `runtime_env` whose worker begins as `light_worker`; None where that may be unwanted.
 
-    Only on this machine, where the driver's Python is there for the worker, too; and not if the environment, or that of
+    Only on this machine, where the worker has the driver's Python; and not if the environment, or that of
     the driver's job, says itself how a worker starts.
     """
     here = {node["NodeManagerHostname"] for node in ray.nodes()} == {socket.gethostname()}
@@ -126,6 +126,6 @@ class HostActor:
         return answers
 
     def stop(self, why: str = "stopped") -> None:
-        """End it, with whatever it still does."""
+        """End it, with its running work."""
         self.client.close(why)
         self._ray.kill(self._actor)

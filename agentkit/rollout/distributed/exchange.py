@@ -1,4 +1,4 @@
-"""Work sent to another process in few messages: orders of the same time go in one message, and so do the answers.
+"""Work sent to another process in few messages: orders of the same time go in one message, as do the answers.
 
 `Host` runs in the other process, `Client` here; one message is one call of `Host.exchange`. A message costs up to a
 millisecond on Ray, whatever it carries, so a message per call would cost more than most tools do. Nothing waits for a
@@ -43,7 +43,7 @@ class Host:
         self._latest = 0
 
     async def exchange(self, orders: Sequence[tuple[int, Any]], dropped: Sequence[int] = ()) -> list[OrderAnswer]:
-        """Begin these orders, and return the answers that there are; wait for one if there is none.
+        """Begin these orders, and return the finished answers; wait for one if there is none.
 
         Args:
             orders: number and value of each.
@@ -76,7 +76,7 @@ class Host:
         return answers
 
     def refuse(self, number: int, why: str) -> None:
-        """Answer an order with an error: it, or its answer, did not get through."""
+        """Answer an order with an error: it, or its answer, could not be sent."""
         self._answers.append((number, None, why))
         self._news.set()
 
@@ -92,7 +92,7 @@ class Host:
             task = asyncio.current_task()
             if isinstance(e, asyncio.CancelledError) and task is not None and task.cancelling():
                 self._tasks.pop(number, None)
-                raise  # nobody waits for it any more; one that cancels itself is answered
+                raise  # nobody waits for it any more; an order that cancels itself is answered
             answer = (number, None, words(e))
         self._tasks.pop(number, None)
         self._answers.append(answer)
@@ -134,7 +134,7 @@ class Client:
 
         Raises:
             OrderFailed: it raised there.
-            HostLost: the host is gone; whether the order was begun is not known.
+            HostLost: the host is gone; whether the order was started is not known.
         """
         if self.lost is not None:
             raise HostLost(self.lost)
@@ -184,13 +184,13 @@ class Client:
             self._soon()  # somebody still waits, and this was the message that waited for them
 
     def refuse(self, number: int, why: str) -> None:
-        """Fail an order: it raised, or did not get through."""
+        """Fail an order: it raised, or could not be sent."""
         future = self._waiting.pop(number, None)
         if future is not None and not future.done():
             future.set_exception(OrderFailed(why))
 
     def close(self, why: str) -> None:
-        """No answer will come any more: whoever waits is told why."""
+        """Fail the orders that wait: no answer will come any more."""
         self.lost = why
         waiting, self._waiting = self._waiting, {}
         for future in waiting.values():

@@ -1,6 +1,6 @@
 """Starts a worker of Ray that does not import pyarrow, numpy and starlette: 40 MiB less for each actor.
 
-Ray imports them into every worker in which they are installed, to send their objects in ways of its own; tools and
+Ray imports them into every worker in which they are installed, to send their objects in its own ways; tools and
 records need none of that. A tool that imports them gets them. Run by Ray, as `py_executable` of a `runtime_env`:
 `python -m agentkit.rollout.distributed.light_worker <Ray's worker program> <its arguments>`.
 """

@@ -1,8 +1,8 @@
-"""Values as bytes for another process: in C where they are plain or our own values, by cloudpickle otherwise.
+"""Values as bytes for another process: in C for plain values and agentkit's own, by cloudpickle otherwise.
 
 Pickle asks each frozen dataclass for its state in Python, and sets it there again field by field; of a record with 64
-calls that took longer than to roll it out. Here a value of our own is its fields, which are set by its slots. What a
-value's constructor checks was checked where it was made. Anything else, such as a class of a tool's own, sends the
+calls that took longer than to roll it out. Here one of agentkit's values is its fields, set by its slots. What its
+constructor checks was checked where it was made. Anything else, such as a tool's own class, sends the
 whole package through cloudpickle, which also knows what `__main__` defines.
 """
 
@@ -60,7 +60,7 @@ OURS: Final[tuple[type, ...]] = (
     MarkupPart,
     ToolCall,
 )
-"""The values that are packed as their fields. A field more is packed, too; a class that is missing here only costs."""
+"""The values that are packed as their fields. A new field is also packed; a missing class only costs time."""
 
 
 def pack(value: Any) -> bytes:
@@ -88,7 +88,7 @@ def unpack(blob: bytes) -> Any:
 
 
 def pack_each(items: Sequence[Numbered]) -> tuple[bytes, NotSent]:
-    """Numbered values in one package; one that cannot be sent is left out, and does not cost the others theirs."""
+    """Numbered values in one package; a value that cannot be sent is omitted, and the others are sent."""
     with contextlib.suppress(Exception):  # looked for below: whose it is
         return _quickly((True, items)), []
     apart, refused = _each(items, pack, "sent to")
@@ -96,7 +96,7 @@ def pack_each(items: Sequence[Numbered]) -> tuple[bytes, NotSent]:
 
 
 def unpack_each(blob: bytes) -> tuple[list[Any], NotSent]:
-    """Read the values that `pack_each` packed; one that cannot be read does not cost the others theirs."""
+    """Read the values that `pack_each` packed; a value that cannot be read does not affect the others."""
     together, items = pickle.loads(blob)
     return (items, []) if together else _each(items, unpack, "read in")
 

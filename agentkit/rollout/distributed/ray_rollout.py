@@ -1,4 +1,4 @@
-"""A rollout on workers of Ray, each of which rolls out whole trajectories with tools of its own."""
+"""A rollout on workers of Ray, each of which rolls out whole trajectories with its own tools."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class RayRollout(EnteredAsync):
         await asyncio.gather(*(worker.begin() for worker in new))
 
     async def check(self, samples: Iterable[Sample]) -> None:
-        """Look at samples before anything runs; a worker does it, as tools are there.
+        """Check samples before anything runs; a worker does it, as it has the tools.
 
         Raises:
             ConfigError: as of `Rollout.check`; or a worker cannot be built.
@@ -220,7 +220,7 @@ class RayRollout(EnteredAsync):
                 continue
             except ConfigError:
                 raise
-            except Exception as e:  # noqa: BLE001 - the boundary: a bad rollout is data, also one that cannot be read here
+            except Exception as e:  # noqa: BLE001 - the boundary: a bad rollout is data, even if it cannot be read here
                 end, why = "rollout_error", str(e) if isinstance(e, OrderFailed) else words(e)
                 break
             self._deaths = 0

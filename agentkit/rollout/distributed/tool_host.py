@@ -59,7 +59,7 @@ class ToolHost:
         self._idle = idle
         self._held: dict[str, _Held] = {}
         self._faults = AuthorErrors()
-        self._reaped: dict[str, None] = {}  # ordered: whoever asked for the oldest has had its answer
+        self._reaped: dict[str, None] = {}  # ordered: the caller that asked for the oldest has its answer
         self._reaper: asyncio.Task[None] | None = None
 
     async def __call__(self, sent: tuple[Any, ...]) -> Any:
@@ -105,7 +105,7 @@ class ToolHost:
         result = outcome.result
         if isinstance(result.output, PLAIN):
             return result
-        return ToolResult(  # an object of the tool's own may not be known where the trajectory runs
+        return ToolResult(  # the class of a tool's object may not be known where the trajectory runs
             error=result.error, code=result.code, content=outcome.parts, metadata=result.metadata, reward=result.reward
         )
 

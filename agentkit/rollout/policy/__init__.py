@@ -1,1 +1,1 @@
-"""The interface to the model that is trained, and engines behind it: a server, an agentkit model, a script."""
+"""The interface to the model that is trained, and its engines: a server, an agentkit model, a script."""

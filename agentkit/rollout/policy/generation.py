@@ -46,10 +46,10 @@ class Generation:
     Args:
         text: as text; None if the engine returns token ids only, which the rollout's tokenizer then decodes.
         token_ids: as token ids; None if the engine returns text only.
-        logprobs: the natural logarithm of each token's probability, one for each of `token_ids`; None if not told.
+        logprobs: the natural logarithm of each token's probability, one for each of `token_ids`; None if unknown.
         finish: why it ended.
         stopped_by: the stop string at which it ended, which is appended to a text that lacks it; empty if the engine
-            says that it was none; None if it does not say. Token ids are kept as they are: they have the string.
+            says that there was none; None if it does not say. Token ids are kept as they are: they have the string.
         events: the response of a model that calls natively, for `Rollout(format=None)`: its texts, its thinking, and
             `CallEnd(0, ToolCall("c1", "add", {"n": 1}))` for each call; a `Finish` among them counts only if it says
             that the engine failed, gave the response up or took it back. None if it wrote its calls as text.
@@ -89,7 +89,7 @@ def check_generation(generation: Generation) -> None:
     """Refuse an invalid generation.
 
     Raises:
-        ConfigError: it is no `Generation`, or ended for a reason that there is not; or its log-probabilities are not
+        ConfigError: it is not a `Generation`, or ended for an unknown reason; or its log-probabilities are not
             one finite number for each of its token ids.
     """
     given: object = generation
@@ -98,19 +98,19 @@ def check_generation(generation: Generation) -> None:
     if generation.finish not in _FINISHES:
         known = ", ".join(get_args(FinishReason))
         hint = did_you_mean(str(generation.finish), _FINISHES)
-        raise ConfigError(f"the policy told finish={generation.finish!r:.60}; expected one of {known}{hint}")
+        raise ConfigError(f"the policy returned finish={generation.finish!r:.60}; expected one of {known}{hint}")
     ids, logprobs = generation.token_ids, generation.logprobs
     if logprobs is None:
         return
     if len(logprobs) != (count := 0 if ids is None else len(ids)):
-        raise ConfigError(f"the policy told {len(logprobs)} log-probabilities for {count} token ids")
+        raise ConfigError(f"the policy returned {len(logprobs)} log-probabilities for {count} token ids")
     try:
         finite = [isfinite(one) for one in logprobs]
     except TypeError as e:
-        raise ConfigError(f"the policy told log-probabilities that are no numbers ({e}): {logprobs!r:.60}") from e
+        raise ConfigError(f"the policy returned log-probabilities that are not numbers ({e}): {logprobs!r:.60}") from e
     if not all(finite):
         at = finite.index(False)
-        raise ConfigError(f"the policy told the log-probability {logprobs[at]!r:.40} for token {at} of {count}")
+        raise ConfigError(f"the policy returned the log-probability {logprobs[at]!r:.40} for token {at} of {count}")
 
 
 class Policy(Protocol):

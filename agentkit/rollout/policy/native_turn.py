@@ -1,4 +1,4 @@
-"""A response with native calls, as a policy tells it in events. Reads no text: a call in it is text."""
+"""A response with native calls, as a policy reports it in events. Reads no text: a call in it is text."""
 
 from __future__ import annotations
 
@@ -34,4 +34,4 @@ def _told(generation: Generation) -> Iterator[SourceEvent]:
         yield Text(generation.text)
     else:
         found = "token ids only" if generation.token_ids is not None else f"its text as {generation.text!r:.60}"
-        raise ConfigError(f"the policy told {found}; Rollout(format=None) reads a response's events, or its text")
+        raise ConfigError(f"the policy returned {found}; Rollout(format=None) reads a response's events, or its text")

@@ -113,7 +113,7 @@ class ServerPolicy(Closing):
         if not isinstance(choices, list) or len(choices) != 1:
             count = len(choices) if isinstance(choices, list) else 0
             raise ProviderError(
-                f"{self.base_url}: {count} completions came, and one was asked for",
+                f"{self.base_url}: expected one completion, found {count}",
                 kind="stream",
                 provider=self.base_url,
             )
@@ -150,7 +150,7 @@ _TOLD_STOPS: Final = ("stop_reason", "matched_stop")
 
 
 def _stopped_by(choice: Mapping[str, Any], stop: Sequence[str]) -> str | None:
-    """The stop string at which a server stopped; empty if it says that it was none, None if it does not say."""
+    """The stop string at which a server stopped; empty if it says that there was none, None if it does not say."""
     told = [choice[name] for name in _TOLD_STOPS if name in choice]
     return next((by for by in told if by in stop), "") if stop and told else None
 
@@ -159,7 +159,7 @@ _SPELT: Final = "token_id:"  # vLLM with `return_tokens_as_token_ids`, which old
 
 
 def _ids_in(tokens: Any) -> list[int] | None:
-    """Token ids that are spelt among the log-probabilities; None if the tokens are told as texts."""
+    """Token ids that are spelt among the log-probabilities; None if the tokens are given as texts."""
     if not isinstance(tokens, list) or not all(isinstance(t, str) and t.startswith(_SPELT) for t in tokens):
         return None
     return [int(token.removeprefix(_SPELT)) for token in tokens] or None
@@ -173,7 +173,7 @@ class ModelPolicy(Closing):
 
     Args:
         model: the model, such as `agentkit.model("openai:gpt-5")`, or a model string.
-        format: the rollout's format, None for native calls. A model that has one of its own keeps that.
+        format: the rollout's format, None for native calls. A model that has its own format keeps it.
     """
 
     def __init__(self, model: str | Model, format: str | Format | None = "hermes") -> None:
@@ -188,7 +188,7 @@ class ModelPolicy(Closing):
         return f"ModelPolicy({self._model!r})"
 
     async def generate(self, request: GenerationRequest) -> Generation:
-        """Write the next turn. In a text format, thinking that the provider tells apart is text in tags.
+        """Write the next turn. In a text format, thinking that the provider reports separately is text in tags.
 
         Raises:
             ProviderError: the model refused, or did not answer.

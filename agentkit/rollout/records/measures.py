@@ -116,7 +116,7 @@ class Measures:
     """The figures of a rollout, record by record.
 
     Args:
-        tools: the names of the tools, so that those that are never called are listed, too.
+        tools: the names of the tools, so that those that are never called are also listed.
 
     Example:
         ```python

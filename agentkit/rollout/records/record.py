@@ -73,7 +73,7 @@ class TrajectoryRecord:
         messages: the whole conversation, the prompt included.
         end: why its turns ended.
         error: kind and words of what went wrong, for the ends that are errors; None otherwise.
-        calls: every call in order, also those that were refused.
+        calls: every call in order, including those that were refused.
         final_rewards: what each tool's `calc_reward` gave, by function name (its first, for a class of several).
         reward: the aggregate of all rewards; 0.0, and no reward, if it has `failed`.
         tokens: token ids; None without a tokenizer.

@@ -96,7 +96,7 @@ class RecordFile:
         line = record_line(record)
         try:
             _written(self._fd, line)
-        except OSError as e:  # a torn line in the middle would cost its successors, too
+        except OSError as e:  # a torn line in the middle would also cost its successors
             os.ftruncate(self._fd, self._end)
             raise StoreError(f"cannot write to {self.path}: {e}") from e
         self._end += len(line)
@@ -253,7 +253,7 @@ def _read(line: bytes, path: Path, number: int) -> TrajectoryRecord:
 def read_records(path: str | os.PathLike[str]) -> Iterator[TrajectoryRecord]:
     """The records of a file, one after another: only one of them is in memory at a time.
 
-    A torn last line is skipped with a warning; it also stands at the end of a file that is being written.
+    A torn last line is skipped with a warning; a file that is being written also ends like this.
 
     Raises:
         StoreError: the file cannot be read, or a line of it; the message names the line.

@@ -159,7 +159,7 @@ def _object(value: Mapping[str, Any]) -> dict[str, Any] | str:
         found: dict[str, Any] = json.loads(text)
         return found
     try:
-        return json.loads(_STRICT.encode(json.loads(text)))  # type: ignore[no-any-return]  # the words stand in a string
+        return json.loads(_STRICT.encode(json.loads(text)))  # type: ignore[no-any-return]  # the words are in a string
     except ValueError:
         return text
 

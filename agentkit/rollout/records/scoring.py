@@ -17,13 +17,13 @@ one given, a final reward before those of calls; or a function of the record."""
 
 
 def aggregator(how: Aggregate) -> Callable[[TrajectoryRecord], float]:
-    """The function that a name stands for.
+    """The function with this name.
 
     Raises:
         ConfigError: it is neither a function nor one of the names.
     """
     if inspect.iscoroutinefunction(how):
-        raise ConfigError(f"aggregate={how!r:.60}: nobody waits for an async function; write it with def")
+        raise ConfigError(f"aggregate={how!r:.60}: an async function is not supported; write it with def")
     if callable(how):
         return how
     if how == "sum":

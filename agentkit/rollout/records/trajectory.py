@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 
 class TrajectoryState(StrEnum):
-    """Where a trajectory stands."""
+    """The state of a trajectory."""
 
     PENDING = "pending"
     """Not begun: no tool instance exists yet."""
@@ -48,10 +48,10 @@ TrajectoryEnd = Literal[
 ]
 """Why a trajectory's turns ended.
 
-`answered`: a response without calls. `invented_result`: one in which the model wrote a tool's result, or another role's
-turn, itself. `unread_call`: one that plainly calls a tool in a way that cannot be read. `terminated_by_tool`: a tool
+`answered`: a response without calls. `invented_result`: in the response the model wrote a tool's result, or another
+role's turn. `unread_call`: the response plainly calls a tool in a way that cannot be read. `terminated_by_tool`: a tool
 that ends the run, such as `complete`. `response_length`: no room for more tokens. `deadline`: its own time was up.
-`cancelled`: the rollout was, or the engine gave a response up. `policy_error`: `generate` raised, or told an error.
+`cancelled`: the rollout was, or the engine gave a response up. `policy_error`: `generate` raised or returned an error.
 `tool_error`: an instance could not be created. `rollout_error`: the rollout's `ended` raised, or on Ray its own code,
 or the record could not be sent. `lost`: its worker died each time that it was tried.
 """
@@ -59,4 +59,4 @@ or the record could not be sent. `lost`: its worker died each time that it was t
 ERROR_ENDS: Final[frozenset[TrajectoryEnd]] = frozenset(
     ("cancelled", "policy_error", "tool_error", "rollout_error", "lost")
 )
-"""Those that are no outcomes: such a trajectory has failed, has no reward, and can be run again."""
+"""Those that are not outcomes: such a trajectory has failed, has no reward, and can be run again."""

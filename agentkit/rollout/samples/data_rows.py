@@ -10,7 +10,7 @@
 | `reward_model.ground_truth`, `ground_truth` | `ground_truth` |
 | all else | `extra` |
 
-Knows no file. A parquet file unites the keys of all its rows' structs: a key that a row does not have comes back with
+Knows no file. A parquet file unites the keys of all its rows' structs: a key that a row does not have is read as
 None, and is left out again.
 """
 

@@ -1,4 +1,4 @@
-"""Images as data sets and other systems' tools hold them, as `ImagePart`s. Knows no tool and no sample."""
+"""Images of data sets and other systems' tools as `ImagePart`s. Knows no tool and no sample."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class ToolKwargs:
         release: keyword arguments of its `release`.
 
     Raises:
-        ConfigError: one of them is no mapping.
+        ConfigError: one of them is not a mapping.
     """
 
     create: Mapping[str, Any] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class ToolKwargs:
 
 
 PHASES: Final = tuple(one.name for one in fields(ToolKwargs))
-"""In which a tool is told something: `create`, `execute`, `calc_reward`, `release`."""
+"""The phases with arguments for a tool: `create`, `execute`, `calc_reward`, `release`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Sample:
     Args:
         id: unique in the data set; by it a resumed rollout skips finished samples.
         prompt: the messages that the trajectory begins with.
-        tools_kwargs: what each tool is told, by function name.
+        tools_kwargs: each tool's arguments, by function name.
         tool_selection: the function names that the model may call; None allows all.
         ground_truth: the right answer, for rewards outside the tools; None if there is none.
         extra: all else that the data set says of it, as JSON.

@@ -37,10 +37,10 @@ def refuse_stream(samples: Any, repeats: Any = 1, skip: Any = ()) -> None:
 
 
 def distinct(samples: Iterable[Sample]) -> Iterator[Sample]:
-    """The samples, each under an id of its own: two records of one id could not be told apart.
+    """The samples, each with its own id: two records of one id could not be told apart.
 
     Raises:
-        ConfigError: two have the same id, or one is no sample.
+        ConfigError: two have the same id, or one is not a sample.
     """
     ids: set[str] = set()
     for at, sample in enumerate(samples):

@@ -1,6 +1,6 @@
 """A chat template's text between two turns, with slots for the answers. Pure text; no tokenizer.
 
-It is read off a rendering of an invented conversation, in which every name, id and content is a word that occurs
+It is taken from a rendering of an invented conversation, in which every name, id and content is a word that occurs
 nowhere else.
 """
 
@@ -70,7 +70,7 @@ _WORD: Final = re.compile(r"zq(\d{5})xw")
 _ASKED, _LAST, _CONTENT, _NAME, _ID, _EARLIER = 1, 2, 1000, 2000, 3000, 9000
 _MOST: Final = _NAME - _CONTENT
 _AROUND: Final = (' \n"', '"\\\té<\n ')
-"""What stands around a content's word, so that its rendering shows whether it was trimmed or written as JSON."""
+"""The text around a content's word, so that its rendering shows whether it was trimmed or written as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +161,10 @@ def frame_of(text: str, wording: Wording, ends: Collection[str]) -> AnswerFrame:
     begun = own[-1]
     rest = text[begun:]
     first = next((w for w in _WORD.finditer(rest) if _CONTENT <= int(w[1]) < _NAME), None)
-    between = rest[: first.start()] if first is not None else rest  # a call's id may stand after its arguments
+    between = rest[: first.start()] if first is not None else rest  # a call's id may follow its arguments
     found = [(at, -len(end), end) for end in ends if (at := between.find(end)) >= 0]
     if not found:
-        raise ConfigError(f"no token that ends a turn stands after the model's turn, in {between!r}; pass end_of_turn=")
+        raise ConfigError(f"no token that ends a turn follows the model's turn, in {between!r}; pass end_of_turn=")
     at, _, end = min(found)
     pieces = tuple(_pieces(rest[at + len(end) :]))
     missing = set(range(len(wording.roles))) - {p.index for p in pieces if isinstance(p, Slot) and p.what == "content"}
@@ -199,7 +199,7 @@ def _pieces(text: str) -> Iterator[str | Slot]:
 
 
 def _content(text: str, found: re.Match[str]) -> tuple[int, int, SlotForm]:
-    """Where a content stands, and how it is written."""
+    """A content's place, and how it is written."""
     left, right = _AROUND
     ways: list[tuple[str, str, SlotForm]] = [
         (left, right, "as it is"),

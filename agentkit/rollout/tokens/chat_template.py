@@ -60,7 +60,7 @@ class ChatTemplate:
         format: how the model writes calls; None for the template's own way, if nothing here has to read it.
         tools: the tools that the model may call.
         end_of_turn: the token with which the model ends its turn; None finds it in the template.
-        native: whether the template itself shows the tools and writes their results. None: yes, if it does so and its
+        native: whether the template itself shows the tools and writes their results. None: yes, if it does both and its
             own calls are in the format. Otherwise the tools are taught in the system message, and the results are user
             messages in the format.
         settings: further arguments of the template, such as `{"enable_thinking": False}`.

@@ -1,4 +1,4 @@
-"""Thinking that the prompt opened, as seen in a response: its end stands there without a beginning.
+"""Thinking that the prompt opened, as seen in a response: its end is there without a beginning.
 
 The prompt is not seen here, only the tokenizer's chat template, if it has one. Knows a template and a format's thinking
 tags; runs nothing.
@@ -22,7 +22,7 @@ PROBE: Final = ToolSpec(
 """A tool that no one has, to see how something is written."""
 
 _SWITCHES: Final[tuple[Mapping[str, bool], ...]] = ({}, {"enable_thinking": True}, {"thinking": True})
-"""What templates are told in order to think. Source: those of Qwen 3, GLM 4.5 and DeepSeek V3.1."""
+"""The variables that make templates think. Source: those of Qwen 3, GLM 4.5 and DeepSeek V3.1."""
 _ASKED: Final = ({"role": "user", "content": "."},)
 _IN_SENTENCE_BEFORE: Final = re.compile(r"[\w,;][ \t]+\Z").search
 _IN_SENTENCE_AFTER: Final = re.compile(r"[ \t]+[^\W\d_A-Z]").match

@@ -1,7 +1,7 @@
 """Stop strings: where an engine must end a turn, and what becomes of those that it leaves out. Pure text.
 
-Only formats whose calls are bare text between tags need them (`legacy`, `dr_tulu`): a model that was trained so goes on
-to write the result itself. In all others a model ends its turn, and a string would only cut it earlier.
+Only formats whose calls are bare text between tags need them (`legacy`, `dr_tulu`): a model that was trained like this
+continues with the result itself. In all others a model ends its turn, and a string would only cut it earlier.
 """
 
 from __future__ import annotations

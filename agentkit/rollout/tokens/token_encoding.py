@@ -1,6 +1,6 @@
 """Text as token ids, in which only the template's own text becomes control tokens. Knows a tokenizer; no conversation.
 
-A tokenizer reads its control tokens wherever they stand: a tool's result with `<|im_end|>` in it would end the turn.
+A tokenizer reads its control tokens wherever they are: a tool's result with `<|im_end|>` in it would end the turn.
 `split_special_tokens=True` does not help: it splits special tokens, but not tokens that were merely added, as
 `<tool_call>` is in Qwen's vocabulary; and it is a switch of the tokenizer, shared by all threads that use it.
 """
@@ -47,7 +47,7 @@ class TokenEncoder:
         """Token ids of a text of which some pieces come from outside.
 
         The whole is encoded at once, as any other program would. Only if a control token came out that the template's
-        pieces do not contain is each piece encoded alone, and what comes from outside cut where the token stood.
+        pieces do not contain is each piece encoded alone, and outside text cut where the token was.
         """
         pieces = tuple(pieces)
         ids = self.plain("".join(p if isinstance(p, str) else p.text for p in pieces))
@@ -72,7 +72,7 @@ class TokenEncoder:
             raise ConfigError(f"the tokenizer cannot encode {text!r:.200}: {type(error).__name__}: {error}") from error
 
     def following(self, before: Sequence[int], text: str) -> list[int]:
-        """Token ids of a text where it stands: after these tokens, as in a rendering of the whole.
+        """Token ids of a text in its place: after these tokens, as in a rendering of the whole.
 
         A tokenizer may write the first word of a text otherwise than the same word after a control token, or after a
         line break. Where the text would change the tokens before it, which are written already, it is encoded alone.

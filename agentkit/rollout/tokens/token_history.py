@@ -18,7 +18,7 @@ def _whole_numbers(ids: Sequence[int]) -> list[int]:
     try:
         return [index(id) for id in ids]
     except TypeError as e:
-        raise ConfigError(f"the policy told token ids that are no integers ({e}): {ids!r:.60}") from e
+        raise ConfigError(f"the policy returned token ids that are not integers ({e}): {ids!r:.60}") from e
 
 
 class TokenHistory:
@@ -73,7 +73,7 @@ class TokenHistory:
         """Append a turn of the model's, and return its text without the token that ends it.
 
         The text is that of the token ids: engines leave special tokens out of theirs, and with them some formats'
-        calls. A turn that is told as text only is tokenized here; the record then says that its ids are not exact.
+        calls. A turn that is given as text only is tokenized here; the record then says that its ids are not exact.
 
         Args:
             generation: the turn, `checked`.
@@ -85,7 +85,7 @@ class TokenHistory:
         encoder = self.template.encoder
         if ids is None:
             if text is None:
-                raise ConfigError("the policy told neither the text nor the token ids of what it wrote")
+                raise ConfigError("the policy returned neither the text nor the token ids of what it wrote")
             ids, logprobs, self._exact = encoder.following(self._ids, text), None, False
         ids = _whole_numbers(ids)
         left = self.budget
@@ -133,7 +133,7 @@ class TokenHistory:
             self._lost_logprobs()
 
     def _lost_logprobs(self) -> None:
-        raise ConfigError(f"the policy told log-probabilities for some turns only: turn {self._turns} differs")
+        raise ConfigError(f"the policy returned log-probabilities for some turns only: turn {self._turns} differs")
 
     def _unended(self, ids: list[int]) -> list[int]:
         """A turn without the token that ends it, nor the white space that a model may write after that."""

@@ -208,7 +208,7 @@ def get_tool_parser(name: str, tokenizer: Any = None) -> ToolParser:
 
 
 def as_specs(tools: Iterable[Any]) -> tuple[ToolSpec, ...]:
-    """Tools as `ToolSpec`, from such, from OpenAI's JSON, or from verl's schemas (anything with `model_dump`).
+    """Tools as `ToolSpec`, from `ToolSpec`s, from OpenAI's JSON, or from verl's schemas (anything with `model_dump`).
 
     Raises:
         ConfigError: one of them is none of these.

@@ -1,6 +1,6 @@
 """A response of the policy's as events: its calls, and text that only looks like a call, so that all are answered.
 
-Pure text. Thinking that the prompt opened is no call; nor is the text after a result that the model made up. A text
+Pure text. Thinking that the prompt opened is not a call; nor is the text after a result that the model made up. A text
 that plainly is a call, and cannot be read, is a `CallError`: the model reads its error, as of any other bad call.
 """
 

@@ -1,1 +1,1 @@
-"""Tools with a life, from creation to release: of any system's shape, with a sample's arguments."""
+"""Stateful tools, from creation to release: adapted from any framework, with a sample's arguments."""

@@ -54,7 +54,7 @@ def refuse_misfit(signature: inspect.Signature | None, where: str, *args: Any, *
 
 
 def refuse_unknown(signature: inspect.Signature, where: str, kwargs: Mapping[str, Any]) -> None:
-    """Refuse arguments that a function does not have, though others may be missing.
+    """Refuse arguments that a function does not have; others may be missing.
 
     Raises:
         ConfigError: says which, and what the function takes.

@@ -33,7 +33,7 @@ _SHAPES: Final = (
 )
 """The shapes of other systems' tools: classes that recognise such a tool, and make a `RolloutTool` of it.
 
-By name: a bridge to another system stands above this room, and is loaded with the first tool.
+By name: a bridge to another system may import this package, and is loaded with the first tool.
 """
 
 
@@ -56,7 +56,7 @@ def as_rollout_tool(tool: Any, config: Mapping[str, Any] = _NOTHING, names: Func
         tool = load(tool)
     if (shape := shape_of(tool)) is not None:
         if names is not None:
-            raise ConfigError(f"{_called(tool)} is one tool with a name of its own; remove names")
+            raise ConfigError(f"{_called(tool)} is one tool with its own name; remove names")
         return shape(tool, config=config)
     if isinstance(tool, type):
         return DecoratedTool(tool, config, names)
@@ -126,7 +126,7 @@ class DecoratedTool:
                 refuse_misfit(self._signatures[hook], f"{kind}.{hook}", **given)
             elif given and hook != "create":
                 raise ConfigError(
-                    f"{kind} has no method {hook!r}, so {hook}_kwargs {list(given)} go nowhere; write "
+                    f"{kind} has no method {hook!r}, so {hook}_kwargs {list(given)} are unused; write "
                     f"`def {hook}(self, {', '.join(given)})` there, or remove them"
                 )
 

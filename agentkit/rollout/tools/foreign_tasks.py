@@ -1,4 +1,4 @@
-"""Await code of others, which may hang, or ignore its cancellation. Knows tasks only."""
+"""Awaits other systems' code, which may hang, or ignore its cancellation. Knows tasks only."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def await_within(work: Coroutine[Any, Any, T], seconds: float | None) -> T
 
 
 async def staying(work: Coroutine[Any, Any, T]) -> T:
-    """Await a coroutine; its `SystemExit`, which would end all trajectories, becomes an error of its own.
+    """Await a coroutine; its `SystemExit`, which would end all trajectories, becomes a separate error.
 
     Raises:
         RuntimeError: it raised `SystemExit`, or `KeyboardInterrupt`, which then ends the event loop.
@@ -86,7 +86,7 @@ def _gone(task: asyncio.Task[Any]) -> None:
 
 
 async def undisturbed(work: Coroutine[Any, Any, None]) -> bool:
-    """Run a coroutine to its end; returns True if the caller was cancelled meanwhile."""
+    """Run a coroutine to its end; returns True if the caller was cancelled in the meantime."""
     task = start_now(work, asyncio.get_running_loop())
     disturbed = False
     while not task.done():

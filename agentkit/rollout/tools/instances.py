@@ -1,6 +1,6 @@
 """The tool instances of one trajectory: created, asked for their rewards, released. Each step is bounded in time.
 
-What goes wrong in one of them is kept in words, and harms none of the others.
+A failure of one is kept as a message, and does not affect the others.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Instances:
         """Create them in order; returns their messages before the first turn.
 
         Raises:
-            ToolNotCreated: one could not be; those after it were not begun.
+            ToolNotCreated: one could not be; those after it were not started.
         """
         said = []
         selected = self._sample.tool_selection
@@ -90,7 +90,7 @@ class Instances:
                     self.rewards[source.name] = reward
 
     async def release(self) -> None:
-        """Release all that were begun, the last one first."""
+        """Release all that were started, the last one first."""
         while self._begun:
             source, instance = self._begun.pop()
             try:

@@ -1,4 +1,4 @@
-"""Tools with a life: one instance for each trajectory, created once, called, asked for its reward, released.
+"""Stateful tools: one instance for each trajectory, created once, called, asked for its reward, released.
 
 Two protocols join the shapes in which such tools are written to the one loop that runs them: classes with decorated
 methods, verl's classes, open-instruct's classes, actors of Ray.
@@ -31,7 +31,7 @@ class RolloutInstance(Protocol):
         ...
 
     async def release(self, **kwargs: Any) -> None:
-        """Give back whatever it holds. Called once, whatever happened."""
+        """Release its resources. Called exactly once, whatever happened."""
         ...
 
 

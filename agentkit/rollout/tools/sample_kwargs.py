@@ -71,7 +71,7 @@ def _check_source(sample: Sample, source: RolloutTool) -> None:
 
 
 def _refuse_contradiction(sample: Sample, source: RolloutTool, phase: str) -> None:
-    """One instance serves all functions of a tool, so they cannot be told different things."""
+    """One instance serves all functions of a tool, so they cannot have different arguments."""
     seen: dict[str, tuple[str, Any]] = {}
     for name in source.tools:
         for key, value in getattr(sample.tools_kwargs.get(name), phase, _NONE).items():

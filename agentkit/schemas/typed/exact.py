@@ -73,7 +73,7 @@ def as_integer(value: float) -> int | None:
 def exactly(value: Any, schema: Any, root: Schema, depth: int = 0) -> Any:
     """Return a value with each `RoundedNumber` in it as its schema can have it: an integer, or the digits as a string.
 
-    The digits of a fraction where the schema wants an integer become a string, too: validation shows them.
+    The digits of a fraction where the schema wants an integer also become a string: validation shows them.
     """
     if not isinstance(schema, Mapping) or depth > _DEPTH:
         return value

@@ -3,7 +3,7 @@
 `Literals` reads Python literals, JSON, and mixtures of both. The repairs needed to read a JSON text are recorded in
 `repairs`. The content of a string is never changed, except that escapes have the meaning of the language of its quotes.
 Of Python's expressions it supports sums and products of numbers and, only with `python=True`, adjacent strings and
-strings joined by `+`; all others are rejected, and so is a number with leading zeros, except one of two digits (`07`, a
+strings joined by `+`; all others are rejected, as is a number with leading zeros, except one of two digits (`07`, a
 month).
 """
 

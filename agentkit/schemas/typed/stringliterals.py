@@ -155,7 +155,7 @@ class Strings:
         return clean(content.decode(errors="surrogatepass"))
 
     def character(self, escape: re.Match[str], *, python: bool) -> str:
-        """Return the text that an escape represents; one that Python does not have keeps its backslash there.
+        """Return the text that an escape represents; in Python, an unknown escape keeps its backslash.
 
         Raises:
             NotALiteral: JSON does not have it, or it is not complete.

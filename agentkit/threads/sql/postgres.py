@@ -240,7 +240,7 @@ class PoolThread:
         return isinstance(e, (*ended, *met, *unreachable)) and not isinstance(e, refused)
 
     def _was_there(self, e: BaseException) -> bool:
-        """Return True if a lost connection had been made; one that ends while it is made counts as made."""
+        """Return True if a lost connection had been made; a connection that ends while it is made counts as made."""
         d = self._driver
         ended = (d.AdminShutdownError, d.CrashShutdownError, d.DatabaseDroppedError)
         broken = (d.ConnectionDoesNotExistError, d.ConnectionFailureError, d.InterfaceError, d.InternalClientError)

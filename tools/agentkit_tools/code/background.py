@@ -1,4 +1,4 @@
-"""An event loop of a tool's own, in a thread: tasks that a call leaves running survive the caller's event loop.
+"""A tool's own event loop, in a thread: tasks that a call leaves running survive the caller's event loop.
 
 `agent.run_sync` has a new event loop each time; a warm interpreter and a background command must outlive it. The thread
 starts with the first call, and ends, with everything in it, when the tool is closed, collected, or the program ends.
@@ -20,7 +20,7 @@ LEAVE: Final = 5.0  # seconds for what runs to be killed when the program ends
 
 
 class Background:
-    """Runs coroutines in a thread of its own.
+    """Runs coroutines in its own thread.
 
     Args:
         owner: the tool; when it is collected, the thread ends.

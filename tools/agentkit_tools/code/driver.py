@@ -233,7 +233,7 @@ class Watch:
     def run(self, request: Request) -> Done:
         """Run one request to its end."""
         started = time.monotonic()
-        request["deadline"] = started + request["timeout"]  # by the clock that the child has, too
+        request["deadline"] = started + request["timeout"]  # by the clock that the child also has
         if self.session is None:
             child = Child(request, self.tell, self.channel, self.code)
         else:
@@ -276,7 +276,7 @@ class Watch:
         }
 
     def signal(self, child: Child, number: int) -> None:
-        """Stop or continue a session's processes: all others in a namespace of our own, else the child's group."""
+        """Stop or continue a session's processes: all others in a separate namespace, else the child's group."""
         with suppress(ProcessLookupError):
             if os.getpid() == 2:  # the number of the first process's first child, given once only
                 os.kill(-1, number)
@@ -357,7 +357,7 @@ def entries(places: list[str], most: int | None = None) -> dict[str, tuple[Any, 
     """Return the entries of these folders at any depth, the folders included, each with a mark of its last change.
 
     The mark of a file is its ctime, which no code can set. A folder's times are left out: a file that was
-    made and removed changes them, too.
+    made and removed also changes them.
 
     Args:
         places: the folders.
@@ -394,7 +394,7 @@ def coming(first: Request, *more: int) -> Iterable[Request]:
 
 
 def become_child(out: int, err: int, report: int, requests: Iterable[Request], serve: Serve) -> NoReturn:
-    """Run the requests in a forked child, in a namespace of their own, and end."""
+    """Run the requests in a forked child, in its own namespace, and end."""
     status = 1
     try:
         os.setsid()

@@ -1,7 +1,7 @@
 """Git repositories that commands leave in a folder and that would run a program for others who work there.
 
 Their dangerous parts are renamed: settings that can name a program, hooks, and a link to the settings of another
-folder. A repository with plain settings stays as it is, and so does one that was there before, until its settings or
+folder. A repository with plain settings stays as it is, as does one that was there before, until its settings or
 hooks are changed. Links are not followed.
 """
 
@@ -50,7 +50,7 @@ class Leftovers:
     """The git repositories in a folder, as they were before any command.
 
     Args:
-        root: the folder; None for one of the tool's own, where nobody else works.
+        root: the folder; None for the tool's own folder, where nobody else works.
         protected: names that are not to be written; without `.git` among them, nothing is looked at.
         kept: names at its top that no command can change, so that a change is the user's.
     """

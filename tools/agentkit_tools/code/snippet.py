@@ -40,7 +40,7 @@ def serve(requests: Iterable[dict[str, Any]], report: int) -> int:
     for request in requests:
         told = run_code(request, main.__dict__)
         status = told.get("exit") or (1 if told.get("error") else 0)
-        if os.getpid() != process:  # a fork that the code did not end: it has come this far, too
+        if os.getpid() != process:  # a fork that the code did not end also comes this far
             return status
         data = f"{request['number']} {json.dumps(told)}\n".encode()
         while data:
@@ -97,7 +97,7 @@ def evaluate(code: str, name: str, namespace: dict[str, Any]) -> Any:
 
 
 def run(tree: ast.Module | ast.Expression, name: str, namespace: dict[str, Any]) -> Any:
-    """Run a piece of a program; `await` may stand at its top level."""
+    """Run a piece of a program; `await` is allowed at its top level."""
     mode = "eval" if isinstance(tree, ast.Expression) else "exec"
     compiled = compile(tree, name, mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     value = eval(compiled, namespace)

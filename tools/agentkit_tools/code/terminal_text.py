@@ -75,7 +75,7 @@ def _open_sequence(text: str) -> str:
 
 
 def decode(output: StreamOutput, reading: Reading | None = None) -> str:
-    r"""Return the kept output of a stream as text; a cut is marked on a line of its own.
+    r"""Return the kept output of a stream as text; a cut is marked on a separate line.
 
     >>> decode(StreamOutput(b"one\ntw", 3_000, b"nd\xff"))
     'one\ntw\n[… 3,000 bytes left out …]\nnd�'

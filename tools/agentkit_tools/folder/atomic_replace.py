@@ -27,7 +27,7 @@ _NO_LOCKS: Final = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF, e
 """Errors from file systems that cannot lock folders, such as NFS, which requires a folder to be open for writing."""
 
 _ITS_CONTENTS_OWN: Final = {"security.capability", "security.ima", "security.evm"}
-"""Attributes that certify the content: the system removes them when a file is written to, and so do we."""
+"""Attributes that certify the content: the system removes them when a file is written to, as this code does."""
 
 _DRAFT: Final = ".agentkit-{}.tmp"
 _FIRST: Final = _DRAFT.format("0" * 16)  # the same each time, so that one which a killed process left is met again
@@ -178,7 +178,7 @@ def replace(folder: int, name: str, content: bytes, found: os.stat_result) -> No
 
 
 def put(folder: int, name: str, content: bytes) -> None:
-    """Put a new file, for its owner only, in the place of whatever has this name: for files of our own.
+    """Put a new file, for its owner only, in the place of anything with this name: for internal files.
 
     Args:
         folder: the open folder.
@@ -195,7 +195,7 @@ def put(folder: int, name: str, content: bytes) -> None:
 
 @contextmanager
 def _draft(folder: int, content: bytes, mode: int) -> Iterator[tuple[str, int]]:
-    """A new file with this content, open, under a name of its own; removed after an error, otherwise the caller's."""
+    """A new file with this content, open, under a new name; removed after an error, otherwise the caller's."""
     draft, handle = _new_draft(folder, mode)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -253,7 +253,7 @@ def _keep(new: int, old: int, found: os.stat_result) -> None:
         except PermissionError as e:
             owner = f"user {found.st_uid} and group {found.st_gid}"
             raise PermissionError(e.errno, f"the file belongs to {owner}, which could not be kept") from e
-    if hasattr(os, "listxattr"):  # Linux, where an access list is an attribute, too
+    if hasattr(os, "listxattr"):  # Linux, where an access list is also an attribute
         _keep_attributes(new, old)
     os.fchmod(new, stat.S_IMODE(found.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))  # as the system does on writing
 

@@ -45,7 +45,7 @@ def beneath(root: int, names: Sequence[str]) -> int:
         if handle >= 0:
             return handle
         code = ctypes.get_errno()
-        if code != errno.EINTR:  # which a network file system may answer; `os.open` tries again, too
+        if code != errno.EINTR:  # which a network file system may answer; `os.open` also tries again
             raise OSError(code, os.strerror(code), path)
 
 

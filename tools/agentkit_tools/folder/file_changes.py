@@ -62,7 +62,7 @@ class Edit(NamedTuple):
         content: the new contents.
         lines: the first of these lines.
         times: how often something was replaced.
-        ends: a note if the new text has the file's line ends in place of its own; empty otherwise.
+        ends: a note if the new text has the file's line ends instead of those given; empty otherwise.
     """
 
     content: bytes

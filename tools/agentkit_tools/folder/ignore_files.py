@@ -16,7 +16,7 @@ from agentkit.errors import install_command
 from agentkit_tools.folder.rooted_folder import Refusal
 
 IGNORE_FILES: Final = (".rgignore", ".ignore", ".gitignore")
-"""By precedence: a verdict of the first kind, wherever it stands, outweighs all verdicts of the next."""
+"""By precedence: a verdict of the first kind, wherever it is, outweighs all verdicts of the next."""
 
 MAX_PATTERN: Final = 2000
 """Characters of one; the system's longest name has 255."""
@@ -70,7 +70,7 @@ class Rules:
             pattern, excludes, folders_only = read
             try:
                 patterns.Add(pattern)
-            except re2().error:  # such as the reversed range [z-a], which git skips, too
+            except re2().error:  # such as the reversed range [z-a], which git also skips
                 continue
             self._verdicts.append((excludes, folders_only))
         try:
@@ -99,7 +99,7 @@ class Rules:
 
 
 def translate(line: str) -> tuple[str, bool, bool] | None:
-    """Translate a line of an ignore file to a regular expression; also if it excludes, and if only folders match."""
+    """Translate a line of an ignore file to a regular expression, and say if it excludes, and if only folders match."""
     line = line.rstrip("\r\n")
     line = re.sub(r"(?<!\\) +$", "", line)
     if not line or line.startswith("#"):

@@ -66,7 +66,7 @@ class RootedFolder:
         if why is not None:
             raise Refusal(f"{path!r} may be read but not written: {why}", denied=True)
         if names and is_draft(names[-1]):
-            raise Refusal(f"{path!r} has a name that is kept for drafts: write another one", denied=True)
+            raise Refusal(f"{path!r} has a name reserved for drafts: use another one", denied=True)
         return names
 
     @contextmanager

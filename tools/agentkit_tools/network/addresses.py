@@ -87,7 +87,7 @@ def checked_url(text: str) -> URL:
     if url.scheme not in ("http", "https") or not url.host:
         raise denial(f"the URL {brief(text)} does not start with http:// or https:// and a host; write the whole URL")
     if url.userinfo:
-        raise denial(f"the URL contains credentials: what stands before @ is not the host, that is {url.host!r}")
+        raise denial(f"the URL contains credentials: the part before @ is not the host, which is {url.host!r}")
     if "%" in url.host:
         raise denial(f"the host of the URL {brief(text)} contains %")
     if len(text) > MAX_URL:

@@ -111,7 +111,7 @@ def _declared_encodings(body: bytes, content_type: str) -> Iterator[str]:
 
 
 def truncate(text: str) -> str:
-    """Cut the page after `MAX_PIECES`: as a tree, each takes up to 400 bytes, also where it is written with three."""
+    """Cut the page after `MAX_PIECES`: as a tree, each takes up to 400 bytes, even where it is written with three."""
     cut = next(itertools.islice(_PIECE.finditer(text), MAX_PIECES, None), None)
     return text if cut is None else text[: cut.start()]
 

@@ -1,13 +1,16 @@
 """Rollouts next to those of verl and verifiers: the same trajectories, an instant policy, a trivial tool, in one run.
 
     make peers                            # installs them, in an environment each
-    python benchmarks/rollouts_beside.py [trajectories]
+    python benchmarks/rollouts_compared.py [trajectories]
 
-256 trajectories of eight turns with one call each, all at once. Theirs: verl's own unmodified `ToolAgentLoop` with a
-subclass of its `BaseTool`; verifiers' own rollout of a `ToolEnv` with a plain function. Ours twice: with token ids, as
-verl works (verl with a tokenizer that has a token for each character, ours with a small real one of transformers), and
-with messages, as verifiers does. verifiers is given its calls ready; ours and verl read them from text. In each
-environment ours and theirs run in turn, in one process; the round with the least CPU counts. The answers are looked at.
+256 trajectories of eight turns with one call each, all at once.
+
+- verl: its unmodified `ToolAgentLoop`, a subclass of its `BaseTool`, and a tokenizer with a token for each character.
+- verifiers: its rollout of a `ToolEnv` with a plain function. It gets its calls ready; the others read them from text.
+- agentkit twice: with token ids, as verl works (a small real tokenizer of transformers), and with messages.
+
+In each environment the peer and agentkit run in turn, in one process; the round with the least CPU counts. The answers
+are checked.
 """
 
 from __future__ import annotations

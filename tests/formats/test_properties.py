@@ -1,6 +1,6 @@
-"""The laws of DESIGN §5 that hold for every declared format, over random calls, prose, damage and cuts.
+"""The properties of every declared format (DESIGN §5), over random calls, prose, damage and cuts.
 
-A new format inherits them all by standing in the catalogue.
+A new format inherits them all by its entry in the catalogue.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "0"))
 every_format = pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 
 
-def hold(format: Format, law: Callable[..., None], **strategies: st.SearchStrategy[Any]) -> None:
-    """Try a law on random examples: 60 for the founding formats, 6 for the rest; `make soak` asks for 300 of all."""
+def holds(format: Format, rule: Callable[..., None], **strategies: st.SearchStrategy[Any]) -> None:
+    """Try a property on examples: 60 for the founding formats, 6 for the rest; `make soak` asks for 300 of each."""
     examples = EXAMPLES or (60 if format.name in FOUNDING else 6)
-    settings(max_examples=examples, deadline=None)(given(**strategies)(law))()
+    settings(max_examples=examples, deadline=None)(given(**strategies)(rule))()
 
 
-# ---------------------------------------------------------------- what the laws are tried on
+# ---------------------------------------------------------------- what the properties are tried on
 
 MARKERS = [
     "<", ">", "/>", "</", "\n", " ", '"', "'", "`", "```", "\n```\n", "{", "}", "[", "]", ",", ":", "\\", "&", "&lt;",
@@ -127,25 +127,25 @@ def calls_of(events: list[Event]) -> list[tuple[str, dict[str, Any]]]:
     return [(c.name, dict(c.arguments)) for c in formats.calls(events)]
 
 
-# ---------------------------------------------------------------- the laws
+# ---------------------------------------------------------------- the properties
 
 
 @pytest.mark.share(1)
 @every_format
-def test_law_1_any_cutting_gives_the_same_events(format: Format) -> None:
-    def law(text: str, cuts: list[int]) -> None:
+def test_any_cutting_gives_the_same_events(format: Format) -> None:
+    def rule(text: str, cuts: list[int]) -> None:
         whole = formats.parse(text, format, TOOLS)
         assert cut(format, text, list(range(len(text)))) == whole
         assert cut(format, text, list(range(0, len(text), 4))) == whole
         assert cut(format, text, cuts) == whole
 
-    hold(format, law, text=texts(format), cuts=st.lists(st.integers(0, 500), max_size=9))
+    holds(format, rule, text=texts(format), cuts=st.lists(st.integers(0, 500), max_size=9))
 
 
 @pytest.mark.share(4)
 @every_format
-def test_law_1_a_call_that_is_cut_anywhere_is_truncated_or_whole(format: Format) -> None:
-    def law(calls: list[ToolCall]) -> None:
+def test_a_call_that_is_cut_anywhere_is_truncated_or_whole(format: Format) -> None:
+    def rule(calls: list[ToolCall]) -> None:
         text = written(format, *calls)
         whole = calls_of(formats.parse(text, format, TOOLS))
         for at in range(0, len(text) + 1, len(text) // 200 + 1):
@@ -154,7 +154,7 @@ def test_law_1_a_call_that_is_cut_anywhere_is_truncated_or_whole(format: Format)
             assert (ended := calls_of(events)) == whole[: len(ended)]  # with its last literal or without
 
     calls = st.lists(one_call, min_size=1, max_size=2)
-    settings(max_examples=EXAMPLES // 10 or 5, deadline=None)(given(calls=calls)(law))()
+    settings(max_examples=EXAMPLES // 10 or 5, deadline=None)(given(calls=calls)(rule))()
 
 
 @every_format
@@ -175,8 +175,8 @@ def test_arguments_that_were_encoded_twice_are_nested_no_deeper_than_others(dept
 
 @pytest.mark.share(1)
 @every_format
-def test_law_2_what_is_rendered_is_read_back(format: Format) -> None:
-    def law(calls: list[ToolCall], before: str, after: str) -> None:
+def test_what_is_rendered_is_read_back(format: Format) -> None:
+    def rule(calls: list[ToolCall], before: str, after: str) -> None:
         try:
             text = formats.render_calls(format, calls, TOOLS)
         except FormatError:
@@ -187,22 +187,22 @@ def test_law_2_what_is_rendered_is_read_back(format: Format) -> None:
         assert all(a.keys() == c.arguments.keys() for (_, a), c in zip(got, calls, strict=True))
         assert all(same(a[k], c.arguments[k]) for (_, a), c in zip(got, calls, strict=True) for k in a)
 
-    hold(format, law, calls=st.lists(one_call, min_size=1, max_size=4), before=plain, after=plain)
+    holds(format, rule, calls=st.lists(one_call, min_size=1, max_size=4), before=plain, after=plain)
 
 
 @pytest.mark.share(1)
 @every_format
-def test_law_3_nothing_is_lost_doubled_or_moved(format: Format) -> None:
-    def law(text: str) -> None:
+def test_nothing_is_lost_doubled_or_moved(format: Format) -> None:
+    def rule(text: str) -> None:
         assert source(formats.parse(text, format, TOOLS)) == text
 
-    hold(format, law, text=texts(format))
+    holds(format, rule, text=texts(format))
 
 
 @pytest.mark.share(36)
 @every_format
 @pytest.mark.parametrize("piece", ["prose ", "a < b && c > d\n", "<tag> </tag> ", '\\" {[ ', "`x` ", "]]> ", "\n\n"])
-def test_law_4_twice_the_text_takes_about_twice_the_time(format: Format, piece: str) -> None:
+def test_twice_the_text_takes_about_twice_the_time(format: Format, piece: str) -> None:
     def seconds(size: int) -> float:
         body = (piece * (size // len(piece) + 1))[:size]
         call = ToolCall("", "create_file", {"file_path": "a", "file_contents": body})
@@ -214,29 +214,29 @@ def test_law_4_twice_the_text_takes_about_twice_the_time(format: Format, piece: 
 
 @pytest.mark.share(4)
 @every_format
-def test_law_5_a_call_that_is_cut_off_never_becomes_another_call(format: Format) -> None:
-    def law(call: ToolCall, end: float) -> None:
+def test_a_call_that_is_cut_off_never_becomes_another_call(format: Format) -> None:
+    def rule(call: ToolCall, end: float) -> None:
         text = written(format, call)
         got = calls_of(formats.parse(text[: int(end * len(text))], format, TOOLS))
         assert got in ([], [(call.name, dict(call.arguments))])
 
-    hold(format, law, call=one_call, end=st.floats(0, 1, exclude_max=True))
+    holds(format, rule, call=one_call, end=st.floats(0, 1, exclude_max=True))
 
 
 @pytest.mark.share(4)
 @every_format
-def test_law_5_strings_are_the_characters_written(format: Format) -> None:
-    def law(text: str) -> None:
+def test_strings_are_the_characters_written(format: Format) -> None:
+    def rule(text: str) -> None:
         rendered = written(format, ToolCall("", "note", {"text": text}))
         assert calls_of(formats.parse(rendered, format, TOOLS)) == ([("note", {"text": text})] if rendered else [])
 
-    hold(format, law, text=st.sampled_from(["007", "true", '{"a": 1}', "null", "1e5", " x ", "[1]"]) | markup)
+    holds(format, rule, text=st.sampled_from(["007", "true", '{"a": 1}', "null", "1e5", " x ", "[1]"]) | markup)
 
 
 @pytest.mark.share(4)
 @every_format
-def test_law_6_every_call_that_starts_ends_once_and_in_order(format: Format) -> None:
-    def law(text: str) -> None:
+def test_every_call_that_starts_ends_once_and_in_order(format: Format) -> None:
+    def rule(text: str) -> None:
         events = formats.parse(text, format, TOOLS)
         ends = [e.index for e in events if isinstance(e, CallEnd | CallError)]
         assert ends == list(range(len(ends)))
@@ -254,13 +254,13 @@ def test_law_6_every_call_that_starts_ends_once_and_in_order(format: Format) -> 
                 case _:
                     assert not begun
 
-    hold(format, law, text=texts(format))
+    holds(format, rule, text=texts(format))
 
 
 @pytest.mark.share(1)
 @every_format
-def test_law_7_a_result_is_never_a_call_and_cannot_close_its_wrapper(format: Format) -> None:
-    def law(text: str, edge: str) -> None:
+def test_a_result_is_never_a_call_and_cannot_close_its_wrapper(format: Format) -> None:
+    def rule(text: str, edge: str) -> None:
         shown = formats.render_result(format, "note", "call_1", text + edge, None, TOOLS)
         events = formats.parse(shown, format, TOOLS, in_code="execute")
         assert [e for e in events if isinstance(e, CallStart | CallEnd | CallError)] == []
@@ -268,22 +268,22 @@ def test_law_7_a_result_is_never_a_call_and_cannot_close_its_wrapper(format: For
         assert formats.restore(formats.quarantine(text, format, TOOLS)) == text
 
     edges = st.sampled_from(["", format.result.close, format.result.open])
-    hold(format, law, text=texts(format), edge=edges)
+    holds(format, rule, text=texts(format), edge=edges)
 
 
 @pytest.mark.share(1)
 @every_format
-def test_law_8_no_text_makes_the_parser_raise(format: Format) -> None:
-    def law(text: str) -> None:
+def test_no_text_makes_the_parser_raise(format: Format) -> None:
+    def rule(text: str) -> None:
         assert source(formats.parse(text, format, TOOLS, in_code="execute")) == text
 
-    hold(format, law, text=st.lists(st.sampled_from(MARKERS) | plain, max_size=30).map("".join))
+    holds(format, rule, text=st.lists(st.sampled_from(MARKERS) | plain, max_size=30).map("".join))
 
 
 @pytest.mark.share(1)
 @every_format
-def test_law_8_calls_before_the_damage_survive(format: Format) -> None:
-    def law(good: ToolCall, data: st.DataObject) -> None:
+def test_calls_before_the_damage_survive(format: Format) -> None:
+    def rule(good: ToolCall, data: st.DataObject) -> None:
         first, second = written(format, good), written(format, data.draw(one_call))
         damaged = slip(data.draw, second)  # type: ignore[arg-type]
         tags = [tool.element.tag for tool in TOOLS if tool.element is not None]
@@ -293,14 +293,12 @@ def test_law_8_calls_before_the_damage_survive(format: Format) -> None:
         got = calls_of(formats.parse(f"{first}\n{damaged}", format, TOOLS))
         assert got[:1] == ([(good.name, dict(good.arguments))] if first else got[:1])
 
-    hold(format, law, good=one_call, data=st.data())
+    holds(format, rule, good=one_call, data=st.data())
 
 
 @settings(max_examples=500, deadline=None)
 @given(text=plain.filter(lambda t: "<" not in t), where=st.floats(0, 1), slip=st.sampled_from(["", '"', "}", ",", "x"]))
-def test_law_8_behind_damaged_json_the_next_call_is_answered_and_does_not_run(
-    text: str, where: float, slip: str
-) -> None:
+def test_after_damaged_json_the_next_call_is_answered_and_does_not_run(text: str, where: float, slip: str) -> None:
     """It runs if the first one is read after all, or is text."""
     body = json.dumps({"name": "note", "arguments": {"text": text}})
     at = 1 + int(where * (len(body) - 2))
@@ -312,7 +310,7 @@ def test_law_8_behind_damaged_json_the_next_call_is_answered_and_does_not_run(
         assert calls_of(events)[-1] == ("ping", {})
 
 
-def test_a_parser_over_all_formats_reads_each_and_obeys_the_cut_law() -> None:
+def test_a_parser_over_all_formats_reads_each_and_gives_the_same_events_for_any_cut() -> None:
     known = [f for f in CATALOG if f.name != "legacy"]  # its tags are read as those of `xml`
     # a call on a line ends with its line
     text = "\nThen:\n".join(written(f, ToolCall("", "note", {"text": "x"})) for f in known)
