@@ -197,7 +197,7 @@ def _in_text(kit: Toolkit) -> str:
 
 SITUATIONS: Final[dict[str, Situation]] = {
     "a model writes `<tool_call>…` instead of calling natively": _in_text,
-    "the decorator stands above a method, `save(self, text)`": _decorated,
+    "the decorator is above a method, `save(self, text)`": _decorated,
     'an argument has the wrong type: `"one"` for an `int`': _reads(add, call=("add", '{"a": "one", "b": 2}')),
     "the arguments are damaged JSON": _reads(add, call=("add", '{"a": 1, "b"')),
     "the model calls a tool that does not exist": _reads(add, call=("sum", ADD)),
@@ -209,7 +209,7 @@ SITUATIONS: Final[dict[str, Situation]] = {
 """Each row, and what happens in it."""
 
 
-FIRST: Final = ("a model writes", "the decorator stands", "the model calls", "a tool raises", "two tools")
+FIRST: Final = ("a model writes", "the decorator is", "the model calls", "a tool raises", "two tools")
 """How the rows begin that the README and the landing page also show."""
 FIRST_PAGES: Final = (DOCS.parent / "README.md", DOCS / "index.md")
 
