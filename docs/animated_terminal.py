@@ -53,8 +53,8 @@ Frame = tuple[tuple[Run, ...], ...]
 """The lines of a screen."""
 
 
-_DIM: Final = re.compile(r"\x1b\[((?:[01];)*)2(?:;36)?m")
-"""Dim, perhaps also bold or cyan: pyte does not know dim, so it is drawn in grey."""
+_DIM: Final = re.compile(r"\x1b\[((?:[01];)*)2(;36)?m")
+"""Dim, perhaps also bold or cyan: pyte does not know dim, so it is drawn in grey, and dim cyan in cyan."""
 
 
 class FilmedTerminal(DrawnTerminal):
@@ -66,7 +66,7 @@ class FilmedTerminal(DrawnTerminal):
 
     def came(self, text: str) -> None:
         """Keep the screen if it has changed."""
-        super().came(_DIM.sub(lambda found: f"\x1b[{found[1]}90m", text))
+        super().came(_DIM.sub(lambda found: f"\x1b[{found[1]}{'36' if found[2] else '90'}m", text))
         frame = self._frame()
         if not self.film or self.film[-1][1] != frame:
             self.film.append((time.monotonic(), frame))

@@ -48,11 +48,11 @@ ANY_MODEL = "any "
 
 KINDS = {
     "JSON envelope": ("JSON calls", "One JSON object contains the name and the arguments."),
-    "name, then JSON": ("A name, then JSON", "The name precedes the JSON object with the arguments."),
+    "name, then JSON": ("A name, then JSON", "The name comes before the JSON object with the arguments."),
     "parameters": ("A pair for each parameter", "Each argument is written as a key and a value, most often in tags."),
     "element per tool": ("An element for each tool", "The tag names the tool; parameters are elements or attributes."),
     "Python call": ("Python calls", "Calls are written as Python code. It is read, never executed."),
-    "odd values": ("Values in a special notation", "Neither JSON nor text: the model's own quotes."),
+    "odd values": ("Special value syntax", "Values are neither JSON nor text: the model has its own quotes."),
 }
 """Of each kind of body: its heading, and what a reader must know."""
 

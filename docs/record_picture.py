@@ -21,15 +21,11 @@ PICTURE = ROOT / "docs" / "images" / "chat.svg"
 COLUMNS = 76
 LONGEST = 3.0
 TITLE = "agentkit chat · Qwen2.5-Coder-1.5B on llama.cpp"
-LABEL = "A local model looks up an order and calls a refund tool; a person approves the call, and it runs."
+LABEL = "A local model calls a refund tool, a person approves the call, and it runs."
 CHAT = "--format xml --temperature 0 --tools desk:Orders refunds:Refunds"
 FILES = re.compile(r'^```python title="(desk\.py|refunds\.py)"\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 PROMPT = r"\nyou>\n[^\n]+"
-STEPS = (
-    (PROMPT, "Look up order A17.\r"),
-    (PROMPT, "It arrived broken. Refund 40 euros.\r"),
-    ("· e edit", "y"),
-)
+STEPS = ((PROMPT, "Order A17 arrived broken. Refund 40 euros.\r"), ("· e edit", "y"))
 """How the screen ends, as a regular expression, and the keys that are then typed."""
 
 
