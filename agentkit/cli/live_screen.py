@@ -165,8 +165,9 @@ class LiveScreen(Screen):
 
     def ask(self, part: RenderableType) -> None:
         """Draw a question, below the calls that are decided."""
-        gap = [Styled("")] if self._after not in ("", "call") or self._calls.open_lines else []
-        self._region.draw(Group(*self._calls.open_lines, *gap, part))
+        decided = self._calls.open_lines
+        apart = [Styled("")] if self._after not in ("", "call") else []
+        self._region.draw(Group(*apart, *decided, *([Styled("")] if decided else []), part))
 
     def end_question(self) -> None:
         """Remove the question."""
