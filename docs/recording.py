@@ -111,7 +111,7 @@ def _question(lines: list[str], key: str) -> tuple[int, list[str]]:
     """After how many lines a question is shown, and its lines, with the key that answers it."""
     start = len(lines) - lines[::-1].index("")
     decided = sum(line.endswith((" · approved", " · denied")) for line in lines)
-    return start - decided, [*lines[start:], f"  [{key}]", ""]
+    return start - decided - (decided > 0), [*lines[start:], f"  [{key}]", ""]
 
 
 def _spent(line: str) -> str:

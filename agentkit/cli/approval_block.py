@@ -22,13 +22,13 @@ from agentkit.cli import call_effect
 from agentkit.cli.edited_arguments import from_text, read_arguments, to_text
 from agentkit.cli.keyboard import collect_lines
 from agentkit.cli.line_editor import edit_line
-from agentkit.cli.markdown_lines import highlighted
+from agentkit.cli.markdown_lines import highlight
 from agentkit.cli.single_keys import END, ESCAPE, INTERRUPT, one_of
 from agentkit.errors import ConfigError
 from agentkit.schemas.words import InvalidArguments
 
 if TYPE_CHECKING:
-    from agentkit.cli.approval_prompt import Question
+    from agentkit.cli.approval_question import Question
     from agentkit.cli.live_screen import LiveScreen
 
 AROUND: Final = 6  # rows of a window that are kept for the title, the keys, and what is above them
@@ -38,7 +38,7 @@ DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "dim"}
 
 async def ask_by_key(question: Question) -> Decision | None:
     """Ask until a key decides; None leaves the call waiting. Esc, Ctrl-C and Ctrl-D mean later, or no without it."""
-    from agentkit.cli.approval_prompt import forget_typed
+    from agentkit.cli.approval_question import forget_typed
     from agentkit.cli.live_screen import LiveScreen
 
     screen = question.screen
@@ -49,7 +49,7 @@ async def ask_by_key(question: Question) -> Decision | None:
     try:
         while True:
             key = await one_of(wanted, lambda: screen.ask(_block(question, screen)))
-            screen.asked()
+            screen.end_question()
             match key:
                 case "y" | "a":
                     question.always = key == "a"
@@ -66,7 +66,7 @@ async def ask_by_key(question: Question) -> Decision | None:
                 case _:
                     return None if question.later else Denied()
     finally:
-        screen.asked()
+        screen.end_question()
 
 
 def _block(question: Question, screen: LiveScreen) -> RenderableType:
@@ -100,7 +100,7 @@ def _effect(question: Question, columns: int, most: int | None) -> Iterator[Rend
 def _coloured(about: call_effect.Effect, pieces: list[str]) -> list[Text]:
     if about.language == call_effect.DIFF:
         return [Text(piece, DIFF_COLOURS.get(piece[:1], "")) for piece in pieces]
-    lines = highlighted("\n".join(pieces), about.language)
+    lines = highlight("\n".join(pieces), about.language)
     same = [line.plain for line in lines] == pieces  # whatever a lexer makes of it, what is decided about is shown
     return lines if same else [Text(piece) for piece in pieces]
 

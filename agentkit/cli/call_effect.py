@@ -1,4 +1,4 @@
-"""What a call would do, for a person who decides about it: a diff, a new file, a command, or its arguments.
+"""The effect of a call, for a person who decides about it: a diff, a new file, a command, or its arguments.
 
 The names and values of the arguments decide, not the tool's name: a path with a text is a file that is written, `old_…`
 with `new_…` an edit, `command` or `code` a program. If the tool's instance has a folder in `root`, as `Files` has, the
@@ -24,7 +24,7 @@ DIFF: Final = "diff"
 
 
 class Effect(NamedTuple):
-    """What a call would do.
+    """The effect of a call.
 
     Attributes:
         target: the file that it is about; empty if there is none.

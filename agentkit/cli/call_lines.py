@@ -115,10 +115,10 @@ class CallLines:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._lines: dict[int, CallLine] = {}  # by place
+        self._lines: dict[int, CallLine] = {}  # the key is the order
         self._places: dict[int, int] = {}  # of the indices of this response
 
-    def started(self, index: int, name: str) -> None:
+    def start(self, index: int, name: str) -> None:
         """Add a call that is being written."""
         self._places[index] = place = max(self._lines, default=-1) + 1
         self._lines[place] = CallLine(name, self._clock())
@@ -128,13 +128,13 @@ class CallLines:
         if index not in self._places and call is not None and (place := self._place(call.id)) is not None:
             self._places[index] = place
         if self._places.get(index) not in self._lines:
-            self.started(index, "" if call is None else call.name)
+            self.start(index, "" if call is None else call.name)
         line = self._lines[self._places[index]]
         if call is not None:
             line.show_call(call)
         return line
 
-    def decided(self, id: str, state: str) -> None:
+    def decide(self, id: str, state: str) -> None:
         """Note what a person has decided about a call."""
         if (place := self._place(id)) is not None:
             self._lines[place].state = state
@@ -172,8 +172,8 @@ class CallLines:
             yield from self.take_ended()
 
     @property
-    def shown(self) -> list[CallLine]:
-        """Those that are not printed and do not wait, in their order."""
+    def open_lines(self) -> list[CallLine]:
+        """The calls that are not printed and do not wait, in their order."""
         return [self._lines[place] for place in sorted(self._lines) if self._lines[place].state != WAITING]
 
     def _place(self, id: str) -> int | None:

@@ -72,7 +72,7 @@ class ChatSession:
     def __init__(
         self, agent: Agent, arguments: argparse.Namespace, loop: OwnLoop, screen: Screen, *, greeting: bool
     ) -> None:
-        from agentkit.cli.approval_prompt import Approvals
+        from agentkit.cli.approval_prompt import ApprovalChoices
         from agentkit.cli.chat_storage import InMemory
 
         self.agent = agent
@@ -81,7 +81,7 @@ class ChatSession:
         self.thread: str | None = arguments.thread
         self.store: str = arguments.store
         self.choice = ModelChoice.of(arguments)
-        self.approvals = Approvals(arguments.approve)
+        self.approvals = ApprovalChoices(arguments.approve)
         self.kept: KeptChat = InMemory(agent)
         self.manager: ThreadManager | None = None
         self.record = ChatRecord()
@@ -238,7 +238,7 @@ class ChatSession:
         """Ask about a call, unless that is decided in advance; `count` is such as `2 of 3`."""
         registry, later = self.agent.registry, self.thread is not None
         decision = self.approvals.decide(call, registry, self.screen, self.loop, later=later, count=count)
-        self.screen.decided(call, _in_words(decision))
+        self.screen.show_decision(call, _in_words(decision))
         return decision
 
     def settled(self, call: ToolCall, decision: Decision | None) -> bool:

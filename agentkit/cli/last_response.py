@@ -5,11 +5,12 @@ Knows events only. Text, thinking, markup and the source of calls are, in order,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from agentkit.cli.short_reasons import short_reason
 from agentkit.cli.terminal import block, fold, plain, visible
+from agentkit.cli.transcript import Style
 from agentkit.events import (
     CallEnd,
     CallError,
@@ -27,16 +28,13 @@ from agentkit.events import (
 )
 from agentkit.messages import ToolCall
 
-Style = Callable[..., str]
-"""Puts a text in styles of `agentkit.cli.screen`: `style(text, *names)`."""
-
 WRITTEN: Final = (Text, Thinking, Markup, InventedResult, CallStart, CallEnd, CallError, UnreadCall)
 ANSWERED: Final = (ToolFailed, ToolSkipped)
 INDENT: Final = "    "
 
 
 class ChatRecord:
-    """What a chat keeps of its events.
+    """The record of the events of a chat.
 
     Attributes:
         said: the user's last message; None before the first.

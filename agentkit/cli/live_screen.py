@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from typing import Final, TextIO
+from typing import ClassVar, Final, TextIO
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text as Styled
@@ -54,12 +54,13 @@ class LiveScreen(Screen):
         clock: seconds.
     """
 
+    drawn: ClassVar = True
+
     def __init__(self, out: TextIO, answers: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = Console(
             file=out, force_terminal=True, theme=THEME, highlight=False, markup=False, emoji=False, soft_wrap=False
         )
         super().__init__(out, not self._console.no_color, answers)
-        self.drawn = True
         self._clock = clock
         self._region = LiveRegion(self._console, out)
         self._running = False  # whether a run is shown
@@ -100,7 +101,7 @@ class LiveScreen(Screen):
             case CallStart(index, name):
                 self._print_calls(self._calls.next_response())
                 self._status.doing("calling", plain(name))
-                self._calls.started(index, name)
+                self._calls.start(index, name)
             case ArgumentDelta(index, text, key):
                 self._status.add_text("", text)
                 self._calls.line(index).write(text, key)
@@ -113,7 +114,7 @@ class LiveScreen(Screen):
             case ToolCompleted() | ToolFailed() | ToolSkipped():
                 self._calls.line(event.index, event.call).show_result(event)
                 self._print_calls(self._calls.take_answered())
-                self._status.doing("running", "") if self._calls.shown else self._status.waiting()
+                self._status.doing("running", "") if self._calls.open_lines else self._status.waiting()
             case ApprovalRequired(index, call, reason):
                 self._calls.line(index, call).state = WAITING
                 if reason:
@@ -164,17 +165,18 @@ class LiveScreen(Screen):
 
     def ask(self, part: RenderableType) -> None:
         """Draw a question, below the calls that are decided."""
-        gap = [Styled("")] if self._after not in ("", "call") or self._calls.shown else []
-        self._region.draw(Group(*self._calls.shown, *gap, part))
+        decided = self._calls.open_lines
+        apart = [Styled("")] if self._after not in ("", "call") else []
+        self._region.draw(Group(*apart, *decided, *([Styled("")] if decided else []), part))
 
-    def asked(self) -> None:
+    def end_question(self) -> None:
         """Remove the question."""
         self._region.erase()
 
-    def decided(self, call: ToolCall, state: str) -> None:
+    def show_decision(self, call: ToolCall, state: str) -> None:
         """Show what was decided about a call: with it when it runs, or now if it does not run."""
         if state:
-            self._calls.decided(call.id, state)
+            self._calls.decide(call.id, state)
         elif (line := self._calls.take(call.id)) is not None:
             line.state = "left for later"
             self._print_calls(iter([line]))
@@ -265,7 +267,7 @@ class LiveScreen(Screen):
             yield Safe(Styled(f"… {words}", "dim italic"))
         elif self._blocks.open.strip() and self.answers is None:
             yield Safe(*gap, _growing(self._blocks.open, height), last=height)
-        yield from self._calls.shown
+        yield from self._calls.open_lines
 
 
 def _growing(source: str, height: int) -> RenderableType:

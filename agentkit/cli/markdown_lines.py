@@ -81,7 +81,7 @@ def _code_lines(text: str, language: str) -> list[Text]:
     return lines[: text.count("\n") + 1]
 
 
-def highlighted(text: str, file: str) -> list[Text]:
+def highlight(text: str, file: str) -> list[Text]:
     """The lines of a text in the colours of its language.
 
     Args:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from itertools import islice
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, ClassVar, Final, TextIO
 
 from agentkit.cli.flag_words import in_flags
 from agentkit.cli.short_reasons import REASONS, short_reason
@@ -96,9 +96,11 @@ class Screen:
             call, so it is written when it is complete.
     """
 
+    drawn: ClassVar = False
+    """Whether this is a terminal that draws, and reads single keys."""
+
     def __init__(self, out: TextIO, colour: bool | None = None, answers: TextIO | None = None) -> None:
         self.out = out
-        self.drawn = False  # whether this is a terminal that draws, and reads single keys
         self.answers = answers
         self._answer = ""
         self._over = False  # whether the response that it is from is over
@@ -191,7 +193,7 @@ class Screen:
     def show_break(self, result: RunResult) -> None:
         """Write the result of an interrupted run, for a program; a person has seen why."""
 
-    def decided(self, call: ToolCall, state: str) -> None:
+    def show_decision(self, call: ToolCall, state: str) -> None:
         """Show what was decided about a call; empty: nothing yet. Here the answer to the question shows it."""
 
     def start_at_bottom(self) -> None:

@@ -13,6 +13,7 @@ REASONS: Final[Mapping[str, str]] = {
     "invalid_arguments": "the arguments do not fit the tool",
     "truncated_call": "the call is incomplete",
     "ambiguous_call": "the call can be read in more than one way",
+    "skipped": "not run because of another call in this response",
 }
 """Of the codes whose messages teach a model to write a call."""
 

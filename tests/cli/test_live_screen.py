@@ -217,8 +217,8 @@ def test_after_an_approval_results_are_in_the_order_of_the_calls(monkeypatch: py
         for n in (1, 2):
             screen.show(CallEnd(n, calls[n]))
             screen.show(ApprovalRequired(n, calls[n]))
-    screen.decided(calls[1], "approved")
-    screen.decided(calls[2], "denied")
+    screen.show_decision(calls[1], "approved")
+    screen.show_decision(calls[2], "denied")
     with screen.answering("m"):
         screen.show(ToolSkipped(1, calls[2], ToolResult(error="no", code="denied")))
         screen.show(ToolStarted(0, calls[1]))

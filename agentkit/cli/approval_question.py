@@ -1,0 +1,126 @@
+"""A question about one call: its effect, and the typed answer of a person: approve, deny, edit, or later."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from agentkit.agent import Approved, Decision, Denied
+from agentkit.cli import call_effect
+from agentkit.cli.edited_arguments import read_arguments
+from agentkit.cli.keyboard import read_line
+from agentkit.cli.screen import Screen
+from agentkit.cli.terminal import visible, width
+from agentkit.errors import ConfigError
+from agentkit.messages import ToolCall
+from agentkit.schemas.words import InvalidArguments
+from agentkit.tool.bound_tool import BoundTool
+
+
+class Question:
+    """One call, about which a person is asked.
+
+    Attributes:
+        always: whether the person has approved all calls of this tool.
+    """
+
+    def __init__(self, call: ToolCall, tool: BoundTool | None, screen: Screen, *, later: bool, count: str) -> None:
+        self.call = call
+        self.tool = tool
+        self.screen = screen
+        self.later = later
+        self.effect = call_effect.effect(call, tool)
+        self.title = call_effect.title(call, self.effect, count)
+        self.always = False
+
+    def ask(self) -> Decision | None:
+        """Show what the call does, and ask until there is an answer: a line, for terminals without single keys.
+
+        Ctrl-C and Ctrl-D mean later, or no without `later`.
+        """
+        self.show(call_effect.SHOWN)
+        forget_typed()
+        more = " [v]iew all" if call_effect.rows(self.effect, width() - 4, call_effect.SHOWN)[1] else ""
+        question = f"[y]es [a]lways [n]o [e]dit{more}{' [l]ater' if self.later else ''}? "
+        try:
+            while True:
+                match read_line(question).strip().lower():
+                    case "y" | "yes":
+                        return Approved()
+                    case "a" | "always":
+                        self.always = True
+                        return Approved()
+                    case "n" | "no":
+                        return Denied(read_line("reason (may be empty): ").strip())
+                    case "e" | "edit":
+                        if (changed := self._edited()) is not None:
+                            return Approved(changed)
+                    case "v" | "view":
+                        self.show(None)
+                    case "l" | "later" if self.later:
+                        return None
+        except (EOFError, KeyboardInterrupt):
+            self.screen.line()
+            return None if self.later else Denied()
+
+    def show(self, most: int | None) -> None:
+        """Write what the call does, for good.
+
+        Args:
+            most: lines of its body; None for all.
+        """
+        self.screen.line(self.screen.style(f"? {self.title}", "bold"))
+        rows, left = call_effect.rows(self.effect, width() - 4, most)
+        for mark, piece in rows:
+            self.screen.line(f"  {mark}{self._coloured(piece)}")
+        if left:
+            self.screen.line(self.screen.style(f"  … {left} more line{'s' * (left != 1)}", "dim"))
+        for line in call_effect.rest_lines(self.effect, width()):
+            self.screen.line(line)
+
+    def _coloured(self, line: str) -> str:
+        colour = {"+": "green", "-": "red", "@": "dim"}.get(line[:1])
+        return self.screen.style(line, colour) if colour and self.effect.language == call_effect.DIFF else line
+
+    def check(self, given: Mapping[str, Any]) -> None:
+        """Check edited arguments.
+
+        Raises:
+            InvalidArguments: they do not fit the tool.
+        """
+        if self.tool is not None:
+            self.tool.validate(dict(given), lenient=False)
+
+    def tell(self, error: Exception) -> None:
+        """Write why edited arguments were not taken."""
+        for line in str(error).split("\n"):
+            self.screen.line(self.screen.style(visible(line), "red"))
+
+    def _edited(self) -> Mapping[str, Any] | None:
+        """Edited arguments that match the tool, asked for until they do; None if they were not changed after all."""
+        with suppress(ImportError, ValueError):  # ValueError: an argument that the terminal's encoding lacks
+            import readline
+
+            readline.add_history(json.dumps(dict(self.call.arguments), default=str))
+        self.screen.note("Enter all arguments as one line of JSON. Arrow up: edit the current ones; empty: keep them.")
+        while text := read_line("json> ").strip():
+            try:
+                given = read_arguments(text)
+                self.check(given)
+            except (ConfigError, InvalidArguments) as e:
+                self.tell(e)
+            else:
+                return given
+        return None
+
+
+def forget_typed() -> None:
+    """Discard keys that were typed before the question was shown: they cannot answer it."""
+    with suppress(ImportError):  # not on Windows
+        import termios
+
+        with suppress(termios.error):
+            termios.tcflush(sys.stdin, termios.TCIFLUSH)
