@@ -68,7 +68,7 @@ RESPONSES = [
 ]
 
 
-def until_begun(folder: Path) -> None:
+def until_started(folder: Path) -> None:
     """Wait until the tool to be stopped is running."""
     deadline = time.monotonic() + 30
     while not (folder / "tape").exists():
@@ -85,7 +85,7 @@ def recording() -> str:
         (folder / "notes.py").write_text(TOOL)
         for note in ("old.txt", "plan.txt", "todo.txt"):
             (folder / note).write_text(f"{note}\n")
-        recorder = Recorder(folder, server.url, lambda: until_begun(folder))
+        recorder = Recorder(folder, server.url, lambda: until_started(folder))
         prompt = "you>"
         edited = '{"name": "index.txt", "text": "plan.txt, todo.txt"}'
         recorder.run(

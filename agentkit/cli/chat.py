@@ -120,7 +120,7 @@ class Chat:
         if not sys.stdin.isatty():
             yield from self.piped_lines()
         elif capable(self.screen.out) and installed():
-            with disable_echo(by_line=False):  # the editor reads key by key, also what was typed between two messages
+            with disable_echo(by_line=False):  # the editor reads key by key, including the keys between two messages
                 yield from typed_messages(self.editor_prompt(), self.screen)
         else:
             enable_line_editing()

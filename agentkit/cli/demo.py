@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PROMPT: Final = "Write hello.py and a README.md in your folder. Then let the greeting be French, and show me the file."
 RESPONSES: Final = 4  # in each recording
 PIECE: Final = 100  # bytes per chunk of a response: less than one event, so that events arrive in parts
-NARROW: Final = 76  # columns; with fewer, the two calls stand below each other
+NARROW: Final = 76  # columns; with fewer, the two calls are below each other
 GAP: Final = " │ "
 
 

@@ -24,7 +24,7 @@ def read_arguments(text: str) -> dict[str, Any]:
 
 
 def to_text(given: Mapping[str, Any]) -> str:
-    r"""Write arguments so that a text of several lines can be edited as such.
+    r"""Write arguments so that a text of several lines can be edited line by line.
 
     >>> print(to_text({"path": "a.py", "text": "x\ny\n"}), end="")
     {
@@ -66,7 +66,7 @@ def _texts(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _rules(texts: Mapping[str, str]) -> dict[str, str]:
-    """The line above each text, which stands in none of them."""
+    """The line above each text, which is in none of them."""
     rule, everything = _RULE, "\n".join(texts.values())
     while rule in everything:
         rule += "-"

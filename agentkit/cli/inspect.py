@@ -44,7 +44,7 @@ def add(commands: Any) -> None:
 
     formats = commands.add_parser(
         "formats",
-        help="list the text formats; with a name, show what a model is told about it",
+        help="list the text formats; with a name, show the instructions that a model gets",
         epilog=examples("agentkit formats", "agentkit formats hermes -t agentkit_tools.files:Files"),
     )
     formats.add_argument("name", nargs="?", help="show the prompt section that teaches this format")

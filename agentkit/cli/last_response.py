@@ -103,7 +103,7 @@ class ChatRecord:
                     code = plain(str(result.code))
                     name = visible(call.name) or "unreadable call"
                     yield style(f"✗ {name}: {code}, {short_reason(code, result.text, width)}", "red")
-                    yield style("  the model was told:", "dim")
+                    yield style("  the model reads:", "dim")
                     yield from (style(line, "dim") for line in block(result.text.strip(), width, INDENT))
                 case _:
                     continue

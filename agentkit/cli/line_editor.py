@@ -208,7 +208,7 @@ async def edit_line(prompt: str, text: str = "") -> str | None:
     """One line, which is removed from the screen when it is entered; None after Esc or Ctrl-C.
 
     Args:
-        prompt: what stands before it.
+        prompt: the text before it.
         text: what can be edited.
     """
     keys = KeyBindings()

@@ -1,4 +1,4 @@
-"""Log records as lines on standard error; with a file of their own, if a command asks for it, for the tracebacks."""
+"""Log records as lines on standard error; tracebacks go to a file if a command names one."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from agentkit.cli.which_screen import capable
 
 AFTER: Final = 1.0  # seconds until anything is shown: shorter work needs no words
 AT_A_TERMINAL: Final = 0.2  # seconds between two states that are shown
-IN_A_LOG: Final = 10.0  # seconds, too: each state is a line of its own
+IN_A_LOG: Final = 10.0  # seconds: each state is one line
 BAR: Final = 30  # columns of a bar at most
 _LEAST: Final = 5  # columns of a bar at least; with less room there is none
 _DONE, _OPEN = "━", "─"

@@ -27,7 +27,7 @@ async def shown(stream: RunStream, screen: Screen, record: ChatRecord, model: An
     Args:
         stream: the run.
         screen: where it is shown.
-        record: takes the events, too.
+        record: also takes the events.
         model: the model that answers.
         keys: whether Esc also cancels the run.
     """

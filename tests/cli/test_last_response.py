@@ -26,7 +26,7 @@ def test_a_response_is_shown_as_it_was_written() -> None:
         "",
         "↻ save was repaired: missing_close",
         "✗ save: invalid_arguments, the arguments do not fit the tool",
-        "  the model was told:",
+        "  the model reads:",
         f"    {TOLD}",
     ]
 

@@ -272,7 +272,7 @@ def _seconds(value: float, _: float) -> str:
 
 
 def _whole_numbers(axes: Axes, counts: Mapping[int, int], colour: str) -> None:
-    """Bars over whole numbers, of which at least three have room: a single one is no block."""
+    """Bars over whole numbers, of which at least three have room: a single bar is narrow."""
     axes.bar(list(counts), list(counts.values()), color=colour, width=0.8)
     low, high = min(counts), max(counts)
     wider = max(2 - (high - low), 0) / 2

@@ -75,7 +75,7 @@ class SampleGroups:
     def pass_rates(self) -> list[PassRate]:
         """Return pass@k for k = 1, 2, 4, …, up to the number of trajectories that at least 90 % of the samples have.
 
-        All are over the same samples, those with so many: so the rate never falls. The estimate is unbiased:
+        All rates are over the same samples, so a rate never falls with k. The estimate is unbiased:
         1 - C(n - c, k) / C(n, k) of n trajectories with c successes. Source: Chen et al., "Evaluating Large Language
         Models Trained on Code" (2021).
         """
