@@ -61,7 +61,7 @@ def repeated() -> list[str]:
 @pytest.mark.parametrize("page", FIRST, ids=lambda page: page.name)
 @pytest.mark.parametrize("measured", [tasks, formats, repeated])
 def test_a_figure_is_that_of_its_page(page: Path, measured: Any) -> None:
-    section = page.read_text(encoding="utf-8").partition("## Three figures\n")[2].partition("\n## ")[0]
+    section = page.read_text(encoding="utf-8").partition("## Benchmarks\n")[2].partition("\n## ")[0]
     ours, *others = measured()
     assert f"**{ours}**" in section
     assert [other for other in others if other not in section] == []
