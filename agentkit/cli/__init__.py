@@ -19,7 +19,7 @@ from agentkit.cli import chat, demo, fit, inspect, one_shot, python_server, roll
 from agentkit.cli.flag_words import in_flags
 from agentkit.cli.help_text import HelpFormatter, examples
 from agentkit.cli.log_lines import log_to_stderr
-from agentkit.cli.settings import fill
+from agentkit.cli.settings import fill_declared
 from agentkit.cli.terminal import complain, plain
 from agentkit.errors import AgentkitError, ConfigError, FormatError, SchemaError
 from agentkit.foreign.argument_names import CHOICES, OPTIONS, STANDARD_INPUT
@@ -43,14 +43,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     name = "agentkit"
     try:
         try:
-            sys.path.insert(0, os.getcwd())  # so that --tools my_module:MyTool finds a file in the current directory
             words = sys.argv[1:] if argv is None else argv
             arguments = parser().parse_args(words, argparse.Namespace(words=words))
             if arguments.command is None:
                 arguments.run = _help
             name = f"agentkit {arguments.command}"
             with log_to_stderr():
-                fill(arguments, getattr(arguments, "settings", ()))
+                fill_declared(arguments)
                 status: int = arguments.run(arguments)
         finally:
             sys.stdout.flush()

@@ -18,7 +18,6 @@ from agentkit.cli.help_text import SETTINGS, examples
 from agentkit.cli.keyboard import as_argument, as_text, disable_echo, disable_signals, enable_line_editing, read_line
 from agentkit.cli.model_choice import add_format, add_model, add_settings
 from agentkit.cli.screen import Screen
-from agentkit.cli.settings import takes
 from agentkit.cli.slash_words import as_message, slash_word
 from agentkit.cli.terminal import plain
 from agentkit.cli.threads import add_store
@@ -62,7 +61,8 @@ def add_conversation(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--approve", choices=APPROVALS, default="ask", help="what to do with calls that wait for approval; default: ask"
     )
-    takes(command, "model", "base_url", "api_key_env", "server", "format", "tools", "mcp", "store")
+    names = ("model", "base_url", "api_key_env", "server", "format", "tools", "mcp", "store")
+    command.set_defaults(settings=names)
 
 
 def run(arguments: argparse.Namespace) -> int:

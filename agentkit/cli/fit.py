@@ -16,7 +16,6 @@ from agentkit.cli.flag_words import TOOLS, temperature, whole
 from agentkit.cli.help_text import SETTINGS, examples
 from agentkit.cli.model_choice import ModelChoice, add_model, add_server, is_reference, model_log
 from agentkit.cli.progress_line import ProgressLine
-from agentkit.cli.settings import takes
 from agentkit.cli.terminal import block, columns, plain, table, truncate, width
 from agentkit.errors import ConfigError
 
@@ -60,8 +59,7 @@ def add(commands: Any) -> None:
         "--temperature", type=temperature, metavar="T", help="default: 0 with --base-url, otherwise the model's own"
     )
     command.add_argument("--json", metavar="FILE", help="write the figures to this file; - is standard output")
-    takes(command, "model", "base_url", "api_key_env", "server")
-    command.set_defaults(run=run)
+    command.set_defaults(run=run, settings=("model", "base_url", "api_key_env", "server"))
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
 from math import inf
 from sys import float_info
 from typing import Any, Final, TypeVar
@@ -76,6 +80,17 @@ def _as_flag(keyword: re.Match[str]) -> str:
     return " ".join([_FLAGS[keyword[1]], *(word for value in values if (word := _VALUES.get(value, value)))])
 
 
+def find_here(reference: str) -> None:
+    """Let the module that a user names be imported from the current folder, if none of that name is installed.
+
+    Without such a name nothing is imported from there: a folder from elsewhere may have its own `httpx.py`.
+    """
+    name, here = re.split(r"[:.]", reference)[0], os.getcwd()
+    known = not name.isidentifier() or name in sys.modules or find_spec(name) is not None
+    if not known and PathFinder.find_spec(name, [here]) is not None:
+        sys.path.insert(0, here)
+
+
 def tool_reference(text: str) -> str:
     """A tool as an argument: `module:Class`, or `module:function`.
 
@@ -83,6 +98,7 @@ def tool_reference(text: str) -> str:
         argparse.ArgumentTypeError: it has another form; says what to write.
     """
     if not text.isidentifier():  # errors of the import say more
+        find_here(text)
         return text
     raise argparse.ArgumentTypeError(
         f"{text!r} is not a tool: write its module and its name, such as shop:Support for the class or function "

@@ -7,7 +7,7 @@ from typing import Final
 
 _EXAMPLES: Final = "examples:\n"
 SETTINGS: Final = (
-    "Options that are left out come from AGENTKIT_MODEL, AGENTKIT_BASE_URL, …, or from agentkit.toml in this folder."
+    "Options that are left out come from AGENTKIT_MODEL, AGENTKIT_BASE_URL, …, or from ~/.config/agentkit/config.toml."
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -27,11 +27,12 @@ class LogLines(logging.Handler):
         text = self.format(record)
         if self.tracebacks is not None and record.exc_info:
             now = datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="seconds")
-            with self.tracebacks.open("a", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(f"{now} {text}\n\n")
             where = f" (traceback in {self.tracebacks})"
             message = record.getMessage()
-            text = (truncate(message, width() - len(where)) if sys.stderr.isatty() else message) + where
+            with suppress(OSError):  # then the traceback is printed
+                with self.tracebacks.open("a", encoding="utf-8", errors="backslashreplace") as file:
+                    file.write(f"{now} {text}\n\n")
+                text = (truncate(message, width() - len(where)) if sys.stderr.isatty() else message) + where
         self.say(text)
 
 

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.checks.spelling import did_you_mean, nearest, then
-from agentkit.cli.flag_words import in_flags, temperature, whole
+from agentkit.cli.flag_words import find_here, in_flags, temperature, whole
 from agentkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -155,6 +155,7 @@ def is_reference(name: str) -> bool:
     prefix = name.partition(":")[0]
     if found is None or prefix in (*PROVIDERS, *hints.PROVIDERS, *hints.SERVERS, *hints.ROUTERS):
         return False
+    find_here(name)
     return find_spec(found[1]) is not None or nearest(prefix, PROVIDERS) is None
 
 

@@ -61,17 +61,15 @@ def run_report(arguments: argparse.Namespace) -> int:
     with ProgressLine(f"reading {path}") as line:
         for record in read_records(path):
             found.add(record)
-            line.show(f"{found.measures.trajectories:,} trajectories")
+            line.count(found.measures.trajectories)
     if not found.measures.trajectories:
         raise ConfigError(f"{path} has no records")
     show_figures(found.measures)
     for target in targets:
-        with ProgressLine(f"drawing {target}") as line:
-            line.show("")
-            if target.suffix == ".html":
-                write_page(found, target, title=f"Rollout report: {path.name}", runs=read_runs(path))
-            else:
-                write_png(found, target)
+        if target.suffix == ".html":
+            write_page(found, target, title=f"Rollout report: {path.name}", runs=read_runs(path))
+        else:
+            write_png(found, target)
         print(visible(f"wrote {target}"))
     return 0
 

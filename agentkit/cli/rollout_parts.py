@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.checks.spelling import did_you_mean
+from agentkit.cli.flag_words import find_here
 from agentkit.cli.model_choice import NATIVE, ModelChoice, key_in
 from agentkit.cli.serve_mcp import asked, pins_of
 from agentkit.errors import ConfigError
@@ -82,6 +83,7 @@ class ChosenTools:
         for word in words:
             if word in self.registry or word.endswith((".yaml", ".yml")):
                 continue
+            find_here(word)
             if ":" in word or _is_module(word):
                 self.found[word] = _in_module(word)
         own = {word: found for word, found in self.found.items() if isinstance(found, Mapping)}
@@ -143,6 +145,8 @@ def tools_of(arguments: argparse.Namespace) -> list[Any]:
     from agentkit.interop.open_instruct.open_instruct_config import config_from_flags
     from agentkit.interop.verl.verl_config import verl_tools
 
+    for module in arguments.allow:
+        find_here(module)
     chosen = ChosenTools(arguments.tools)
     theirs = [word for word in chosen.words if word in chosen.registry]
     config = config_from_flags(argparse.Namespace(**{**vars(arguments), "tools": theirs}), chosen.registry)
@@ -233,6 +237,7 @@ def _script(where: str) -> Any:
     if not where.endswith(".json"):
         from agentkit.tool.references import load
 
+        find_here(where)
         return load(where)
     try:
         turns = json.loads(Path(where).read_text(encoding="utf-8"))

@@ -7,11 +7,11 @@ import asyncio
 import shlex
 import signal
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import aclosing, nullcontext, suppress
+from contextlib import aclosing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.checks.keys import shown_url
+from agentkit.checks.keys import shown_url, without_credentials
 from agentkit.cli.flag_words import whole
 from agentkit.cli.help_text import SETTINGS, examples
 from agentkit.cli.keyboard import read_object
@@ -87,8 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     missing = [f"--{name}" for name in _REQUIRED if not getattr(arguments, name)]
     if arguments.script is None:
-        with suppress(ConfigError) if missing else nullcontext():
-            fill(arguments, ("model",) if arguments.server else ("model", "base_url", "api_key_env"))
+        fill(arguments, ("model",) if arguments.server else ("model", "base_url", "api_key_env"))
     if (arguments.model is None) == (arguments.script is None):
         missing.append("either --model or --script")
     if missing:
@@ -155,17 +154,18 @@ class RolloutCommand:
         with ProgressLine("reading the file of records") as line:
             for number, record in enumerate(read_records(self.records.path), 1):
                 self.measures.add(record)
-                line.show(f"{number:,} of {len(self.records):,}")
+                line.count(number, len(self.records))
         complain(f"{self.records.path}: {len(self.records):,} trajectories are there, and are not run again")
 
     async def follow(self) -> None:
         """Run the trajectories that are not in the file."""
         samples = _samples(self.arguments)
         stream = self.rollout.stream(samples, repeats=self.arguments.repeats, skip=self.records)
-        with ProgressLine("rollout") as line, tracebacks_in(self.records.path.with_suffix(".log"), line.say):
+        log = self.records.path.with_name(f"{self.records.path.name}.log")
+        with ProgressLine("rollout") as line, tracebacks_in(log, line.say):
             beat = asyncio.create_task(self.beat(line))
             try:
-                await self.append(stream)
+                await self.append(stream, line)
             finally:
                 beat.cancel()
 
@@ -175,14 +175,14 @@ class RolloutCommand:
             line.count(self.measures.trajectories, self.total, *self.notes())
             await asyncio.sleep(0.2)
 
-    async def append(self, stream: AsyncGenerator[TrajectoryRecord, None]) -> None:
+    async def append(self, stream: AsyncGenerator[TrajectoryRecord, None], line: ProgressLine) -> None:
         """Append each trajectory as it ends."""
         async with aclosing(stream):
             async for record in stream:
                 self.records.append(record)
                 self.take(record)
                 if self.in_a_row >= GIVES_UP:
-                    complain(f"stopped after {GIVES_UP} errors of the model one after another: {record.error}")
+                    line.say(f"stopped after {GIVES_UP} errors of the model one after another: {record.error}")
                     return
 
     def take(self, record: TrajectoryRecord) -> None:
@@ -228,7 +228,7 @@ def _checked(rollout: Rollout, arguments: argparse.Namespace) -> int:
         for sample in _samples(arguments):
             rollout.check([sample])
             count += 1
-            line.show(f"{count:,}")
+            line.count(count)
     if not count:
         raise ConfigError(f"{', '.join(arguments.data)}: there are no samples")
     return count
@@ -271,16 +271,13 @@ def description(arguments: argparse.Namespace) -> dict[str, str]:
         "command": f"agentkit {shlex.join(_without_settings(arguments.words))}",
         "agentkit": __version__,
     }
-    return {name: text for name, text in described.items() if text}
+    return {name: without_credentials(text) for name, text in described.items() if text}
 
 
 def _without_settings(words: Sequence[str]) -> Iterator[str]:
     """The words of the command; the values of options of other systems, whose names have underscores, as `…`."""
     theirs = False
     for word in words:
-        if word.startswith("--"):
-            name, _, value = word.partition("=")
-            theirs = "_" in name
-            yield f"{name}=…" if theirs and value else word
-        else:
-            yield "…" if theirs else shown_url(word) if "://" in word else word
+        name, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+        theirs = "_" in name if name else theirs
+        yield f"{name}{equals}{'…' if theirs and value else shown_url(value) if '://' in value else value}"

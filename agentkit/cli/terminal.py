@@ -164,8 +164,17 @@ def first_lines(lines: list[str], most: int, total: int | None = None, indent: s
 
 
 def duration(seconds: float) -> str:
-    """Write a duration in milliseconds or in seconds."""
-    return f"{max(seconds, 0) * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+    """Write a duration in one or two units.
+
+    >>> [duration(s) for s in (0.0123, 4.56, 42, 754, 9000)]
+    ['12 ms', '4.6 s', '42 s', '12 min 34 s', '2 h 30 min']
+    """
+    if seconds < 9.95:
+        return f"{max(seconds, 0) * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 def columns() -> int | None:

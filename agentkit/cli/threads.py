@@ -18,7 +18,7 @@ from agentkit.cli.flag_words import TOOLS, whole
 from agentkit.cli.help_text import examples
 from agentkit.cli.keyboard import as_argument
 from agentkit.cli.screen import Screen
-from agentkit.cli.settings import STORE, takes
+from agentkit.cli.settings import STORE
 from agentkit.cli.terminal import as_json, columns, table, truncate, visible, width
 from agentkit.errors import ConfigError, StoreError, ThreadNotFound
 
@@ -91,8 +91,7 @@ def _action(actions: Any, name: str, does: str, run: Run, *, named: bool = True)
     if named:
         command.add_argument("thread", help="the thread's id")
     add_store(command)
-    takes(command, "store")
-    command.set_defaults(run=run)
+    command.set_defaults(run=run, settings=("store",))
     return command
 
 

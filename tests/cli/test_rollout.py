@@ -204,9 +204,9 @@ def test_tracebacks_of_tools_go_to_a_file_and_one_line_to_the_screen(here: Path,
     Path("splitter.py").write_text("def split(text: str) -> str:\n    return text.split(text[9])[0]\n")
     _, out, err = say(*options("split.json"), "--tools", "splitter:split")
     (line,) = (line for line in err.splitlines() if "IndexError" in line)
-    assert line.endswith("the error was sent to the model (traceback in run.log)")
+    assert line.endswith("the error was sent to the model (traceback in run.jsonl.log)")
     assert "Traceback" not in err
-    assert Path("run.log").read_text().count("Traceback (most recent call last)") == 1
+    assert Path("run.jsonl.log").read_text().count("Traceback (most recent call last)") == 1
     assert ["failed", "12", "(100", "%)"] in [line.split() for line in out.splitlines()]
 
 
@@ -217,10 +217,17 @@ def test_the_run_is_described_without_what_may_be_a_key(here: Path, say: Say) ->
     assert run["model"] == "script eight.json"
     assert run["data"] == "d.jsonl (the first 2)"
     assert run["sampling"] == '{"temperature": 0.5}'
-    given = ["rollout", *words, "--base-url", "http://me:secret@host/v1", "--tool_configs={}"]
+    url, safe = "http://me:secret@host/v1", "http://host/v1"
+    given = ["rollout", *words, "--base-url", url, f"--base-url={url}", "--tool_configs={}", "--tool_configs="]
     assert [*_without_settings(given)] == [
-        *("rollout", *words[:-1], "…"), "--base-url", "http://host/v1", "--tool_configs=…",
+        *("rollout", *words[:-1], "…"), "--base-url", safe, f"--base-url={safe}", "--tool_configs=…", "--tool_configs=",
     ]  # fmt: skip
+
+
+def test_the_description_has_no_key(here: Path, say: Say) -> None:
+    secret = "sk-" + "a1b2" * 5
+    say(*options("eight.json", "--sampling", json.dumps({"extra_body": {"key": secret}})))
+    assert secret not in Path("run.jsonl").read_text()
 
 
 # killed

@@ -1,8 +1,8 @@
-"""Options from elsewhere: the environment and `agentkit.toml`. And the errors of options in the words of a shell."""
+"""Options from elsewhere: the environment and the user's file. And the errors of options in the words of a shell."""
 
 from __future__ import annotations
 
-import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,20 +12,22 @@ from replay_server import ReplayServer
 from agentkit.cli.flag_words import in_flags
 from agentkit.cli.settings import NO_MODEL
 
-NAMES = ("MODEL", "BASE_URL", "API_KEY_ENV", "SERVER", "FORMAT", "TOOLS", "MCP", "STORE")
+NAMES = ("MODEL", "BASE_URL", "FORMAT", "TOOLS", "STORE")
 
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder, and no settings in the environment."""
+    """An empty folder, no settings in the environment, and no file of the user."""
     monkeypatch.chdir(tmp_path)
     for name in NAMES:
         monkeypatch.delenv(f"AGENTKIT_{name}", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     return tmp_path
 
 
 def toml(text: str) -> None:
-    Path("agentkit.toml").write_text(text)
+    Path("config/agentkit").mkdir(parents=True)
+    Path("config/agentkit/config.toml").write_text(text)
 
 
 def test_model_and_server_come_from_the_environment(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,26 +102,40 @@ def test_the_store_is_only_used_with_a_thread(say: Say) -> None:
         ('api-key = "sk-1"', "a key does not belong in this file; name the environment variable that has it"),
         ("model = 5", "model: expected a text in quotation marks, found 5"),
         ('tools = "shop:Support"', 'tools: expected a list of texts such as ["shop:Support"]'),
-        ('tools = ["shop"]', "agentkit.toml: tools: 'shop' is not a tool"),
-        ("model = openai:m", "agentkit.toml: Invalid value"),
+        ('tools = ["shop"]', "config.toml: tools: 'shop' is not a tool"),
+        ("model = openai:m", "config.toml: Invalid value"),
     ],
 )
 def test_a_mistake_in_the_file_is_named(text: str, why: str, say: Say) -> None:
     toml(text + "\n")
     status, out, err = say("run", "hi")
     assert (status, out) == (2, "")
-    assert err.startswith("agentkit run: agentkit.toml: ")
+    assert err.startswith(f"agentkit run: {Path.cwd() / 'config/agentkit/config.toml'}: ")
     assert why in err
     assert "sk-1" not in err
 
 
-def test_a_file_of_somebody_else_is_refused(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
-    toml('model = "openai:m"')
-    if os.getuid() == 0:
-        os.chown("agentkit.toml", 12_345, -1)
-    else:
-        monkeypatch.setattr("os.getuid", lambda: Path("agentkit.toml").stat().st_uid + 1)
-    assert "belongs to another user" in say("run", "hi")[2]
+def test_nothing_comes_from_the_current_folder(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder from elsewhere can neither name code or a server, nor replace a module that is imported."""
+    for name in ("evil.py", "agentkit_tools.py"):
+        Path(name).write_text("raise SystemExit('code of this folder')")
+    Path("agentkit").mkdir()
+    for file in ("agentkit.toml", "config.toml", "agentkit/config.toml"):
+        Path(file).write_text('tools = ["evil:X"]\nbase-url = "http://127.0.0.1:9/v1"\n')
+    monkeypatch.setenv("XDG_CONFIG_HOME", ".")
+    monkeypatch.setenv("HOME", str(Path.cwd() / "none"))
+    with ReplayServer([said("Hello.")]) as server:
+        words = ("run", "hi", "-m", "openai:m", "--base-url", server.url, "-t", "agentkit_tools.files:Files")
+        assert say(*words)[:2] == (0, "Hello.\n")
+    assert str(Path.cwd()) not in sys.path
+
+
+def test_without_a_variable_the_file_is_in_the_home(say: Say, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    monkeypatch.setenv("HOME", str(here))
+    Path(".config/agentkit").mkdir(parents=True)
+    Path(".config/agentkit/config.toml").write_text("model = 5")
+    assert "config.toml: model: expected a text" in say("run", "hi")[2]
 
 
 def test_commands_that_need_no_settings_do_not_read_them(say: Say) -> None:
