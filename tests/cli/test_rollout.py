@@ -210,6 +210,26 @@ def test_tracebacks_of_tools_go_to_a_file_and_one_line_to_the_screen(here: Path,
     assert ["failed", "12", "(100", "%)"] in [line.split() for line in out.splitlines()]
 
 
+@pytest.mark.parametrize("writable", [True, False])
+def test_the_file_of_tracebacks_is_never_the_records(writable: bool, here: Path, say: Say) -> None:
+    Path("adder.py").write_text("def add(number: int) -> int:\n    return number // 0\n")
+    if not writable:
+        Path("run.log.log").mkdir()
+    err = say(*options(), "--tools", "adder:add", "--limit", "1", "--out", "run.log")[2]
+    assert len([*read_records("run.log")]) == 1
+    assert err.count("Traceback") == (not writable)
+
+
+def test_modules_of_the_folder_are_found_by_what_names_them(here: Path) -> None:
+    """Python started as the program is: the folder is not on its path."""
+    Path("lines.py").write_text("script = ['done']")
+    program = [sys.executable, "-P", "-c", "from agentkit.cli import main; raise SystemExit(main())"]
+    for tools, script in (("adder", "eight.json"), ("agentkit_tools.files:Files", "lines:script")):
+        words = [*options(script, "--limit", "1", "--out", f"{script}.jsonl", "--tools", tools)]
+        ran = subprocess.run([*program, *words], capture_output=True, text=True, timeout=60, check=False)
+        assert ran.returncode == 0, ran.stderr
+
+
 def test_the_run_is_described_without_what_may_be_a_key(here: Path, say: Say) -> None:
     words = ["--limit", "2", "--sampling", '{"temperature": 0.5}', "--serper_search_num_results", "7"]
     say(*options("eight.json", *words[:-2]))

@@ -138,6 +138,11 @@ def test_without_a_variable_the_file_is_in_the_home(say: Say, here: Path, monkey
     assert "config.toml: model: expected a text" in say("run", "hi")[2]
 
 
+def test_a_mistake_in_the_file_is_named_when_options_are_missing(say: Say) -> None:
+    toml("model = 5")
+    assert "config.toml: model: expected a text" in say("rollout", "--data", "d.jsonl")[2]
+
+
 def test_commands_that_need_no_settings_do_not_read_them(say: Say) -> None:
     toml("wrong")
     assert say("formats", "xml")[0] == 0
