@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,10 +31,6 @@ _OF_OBJECT: Final = ("base_url", "api_key_env", "server", "format")
 _NAMES: Final = ("model", *_OF_OBJECT, "tools", "mcp", "store")
 _VARIABLES: Final = {f"AGENTKIT_{name.upper()}": name for name in ("model", "base_url", "format", "tools", "store")}
 _KEYS: Final = {name.replace("_", "-"): name for name in _NAMES}
-_NOT_HERE: Final[Mapping[str, str]] = dict.fromkeys(
-    ("api-key", "api_key", "key", "token", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
-    "a key does not belong in this file; name the environment variable that has it: api-key-env",
-)
 
 
 def fill_declared(arguments: argparse.Namespace) -> None:
@@ -92,7 +88,7 @@ def _in_file() -> dict[str, Any]:
     except (OSError, ValueError) as e:
         raise ConfigError(f"{file}: {e}") from e
     for key in found.keys() - _KEYS:
-        hint = then(did_you_mean(key, _KEYS, _NOT_HERE), f"there are {', '.join(_KEYS)}")
+        hint = then(did_you_mean(key, _KEYS), f"there are {', '.join(_KEYS)}")
         raise ConfigError(f"{file}: there is no setting {key!r}{hint}")
     return {_KEYS[key]: _checked(key, value, f"{file}: {key}") for key, value in found.items()}
 

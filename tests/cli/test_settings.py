@@ -99,7 +99,7 @@ def test_the_store_is_only_used_with_a_thread(say: Say) -> None:
     [
         ('modle = "openai:m"', "there is no setting 'modle'; did you mean 'model'? There are model, base-url, "),
         ('base_url = "http://a/v1"', "there is no setting 'base_url'; did you mean 'base-url'?"),
-        ('api-key = "sk-1"', "a key does not belong in this file; name the environment variable that has it"),
+        ('api-key = "sk-1"', "there is no setting 'api-key'; did you mean 'api-key-env'?"),
         ("model = 5", "model: expected a text in quotation marks, found 5"),
         ('tools = "shop:Support"', 'tools: expected a list of texts such as ["shop:Support"]'),
         ('tools = ["shop"]', "config.toml: tools: 'shop' is not a tool"),
