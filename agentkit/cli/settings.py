@@ -90,7 +90,10 @@ def _in_file() -> dict[str, Any]:
     for key in found.keys() - _KEYS:
         hint = then(did_you_mean(key, _KEYS), f"there are {', '.join(_KEYS)}")
         raise ConfigError(f"{file}: there is no setting {key!r}{hint}")
-    return {_KEYS[key]: _checked(key, value, f"{file}: {key}") for key, value in found.items()}
+    settings = {_KEYS[key]: _checked(key, value, f"{file}: {key}") for key, value in found.items()}
+    if servers := settings.get("mcp"):  # a file that starts programs
+        settings["mcp"] = str(file.parent / servers)
+    return settings
 
 
 def _checked(name: str, value: Any, where: str) -> Any:

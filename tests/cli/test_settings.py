@@ -138,6 +138,12 @@ def test_without_a_variable_the_file_is_in_the_home(say: Say, here: Path, monkey
     assert "config.toml: model: expected a text" in say("run", "hi")[2]
 
 
+def test_the_servers_of_the_file_are_in_its_folder(say: Say) -> None:
+    toml('model = "openai:m"\nbase-url = "http://127.0.0.1:9/v1"\nmcp = "servers.json"\n')
+    Path("servers.json").write_text("{}")
+    assert str(Path.cwd() / "config/agentkit/servers.json") in say("run", "hi")[2]
+
+
 def test_a_mistake_in_the_file_is_named_when_options_are_missing(say: Say) -> None:
     toml("model = 5")
     assert "config.toml: model: expected a text" in say("rollout", "--data", "d.jsonl")[2]
