@@ -118,7 +118,7 @@ def card(format: Format) -> str:
     lines = [
         '<div class="format-card" markdown>',
         "",
-        f"### {format.name}",
+        f"### {format.name} {{ data-search-exclude }}",  # the lists by model are what is searched
         "",
         f"**{written[0].upper()}{written[1:]}**{f'<br>Also called {aliases}' if aliases else ''}",
         "",

@@ -118,7 +118,7 @@ QUERIES = {
     "qwen": "reference/catalogue.html",
     "which format does qwen use": "reference/catalogue.html",
     "anthropic": "models.html",
-    "timeout": "tools-running.html",
+    "timeout": "limits.html",
     "mcp server": "mcp.html",
     "postgres": "stores.html",
     "test my agent": "testing.html",
@@ -128,6 +128,17 @@ QUERIES = {
     "system prompt": "agents.html",
     "budget": "limits.html",
     "context window": "context.html",
+    "agent timeout": "limits.html",
+    "tool confirmation": "approvals.html",
+    "<tool_call> in output qwen3 vllm": "servers/vllm.html",
+    "switch model": "threads.html",
+    "parallel tool calls": "tools-running.html",
+    "logging": "hooks.html",
+    "mock": "testing.html",
+    "vision": "messages.html",
+    "sse": "recipes/http.html",
+    "save chat postgres": "stores.html",
+    "abort": "stopping.html",
 }
 """What people type, and the page that should be the first result."""
 

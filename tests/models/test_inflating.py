@@ -91,5 +91,5 @@ def test_empty_blocks_cost_no_more_than_they_weigh() -> None:
 
 @pytest.mark.parametrize("body", [BODIES["gzip"][0][:-9], BODIES["gzip"][1][:-9]], ids=["one", "two"])
 def test_a_body_that_breaks_off_is_no_body(body: bytes) -> None:
-    with pytest.raises(httpx2.RemoteProtocolError, match="is interrupted"):
+    with pytest.raises(httpx2.RemoteProtocolError, match="is incomplete"):
         read("gzip", body)
