@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from agentkit.cli.terminal import truncate
+from agentkit.processor.not_run import DENIED
 
 REASONS: Final[Mapping[str, str]] = {
     "unknown_tool": "there is no such tool",
@@ -16,8 +17,6 @@ REASONS: Final[Mapping[str, str]] = {
     "skipped": "not run because of another call in this response",
 }
 """Of the codes whose messages teach a model to write a call."""
-
-_DENIED: Final = "not run: the user denied this call"
 
 
 def short_reason(code: str, text: str, width: int = 100) -> str:
@@ -30,5 +29,5 @@ def short_reason(code: str, text: str, width: int = 100) -> str:
     """
     if code in REASONS:
         return REASONS[code]
-    first = text.strip().partition("\n")[0].removeprefix(_DENIED).removeprefix(": ")
+    first = text.strip().partition("\n")[0].removeprefix(DENIED.text()).removeprefix(": ")
     return truncate(first, width)

@@ -52,7 +52,7 @@ class DrawnTerminal(Terminal):
         self.raw += text
         self.shown.feed(text)
 
-    def until_shown(self, text: str, seconds: float = 30) -> list[str]:
+    def until_shown(self, text: str, seconds: float = 120) -> list[str]:
         """Wait until a text is on the screen; returns all lines."""
         self.read_until(lambda: any(text in line for line in self.shown.lines), text, seconds)
         return self.shown.lines
