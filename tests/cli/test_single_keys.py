@@ -11,6 +11,8 @@ from prompt_toolkit.input import create_pipe_input
 from agentkit.cli import single_keys
 from agentkit.cli.single_keys import ESCAPE, QUIET, one_of
 
+pytestmark = pytest.mark.anyio
+
 
 async def answer(monkeypatch: pytest.MonkeyPatch, draw: Callable[[bool, Callable[[str], None]], None]) -> str:
     """The key that answers; `draw` can type."""
