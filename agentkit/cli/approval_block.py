@@ -83,7 +83,7 @@ def _block(question: Question, lines: list[Text], screen: LiveScreen, ready: boo
 
 
 def _lines(question: Question, columns: int) -> list[Text]:
-    """Everything that the call does, in lines of at most so many columns."""
+    """Everything that the call does, in lines of this width."""
     name = question.title.partition(" ")[0]
     title = [Text(piece) for piece in fold(f"● {question.title}", columns)]
     title[0].stylize("cyan", 0, 1)

@@ -48,7 +48,7 @@ class DrawnTerminal(Terminal):
         super().__init__(words, columns=columns, folder=folder, environment=mine | dict(environment or {}))
         self.shown.screen.write_process_input = lambda text: os.write(self.keys, text.encode())
 
-    def came(self, text: str) -> None:
+    def receive(self, text: str) -> None:
         self.raw += text
         self.shown.feed(text)
 
