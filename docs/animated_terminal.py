@@ -64,9 +64,9 @@ class FilmedTerminal(DrawnTerminal):
         self.film: list[tuple[float, Frame]] = []
         super().__init__(words, columns=columns, folder=folder, environment=environment)
 
-    def came(self, text: str) -> None:
+    def receive(self, text: str) -> None:
         """Keep the screen if it has changed."""
-        super().came(_DIM.sub(lambda found: f"\x1b[{found[1]}{'36' if found[2] else '90'}m", text))
+        super().receive(_DIM.sub(lambda found: f"\x1b[{found[1]}{'36' if found[2] else '90'}m", text))
         frame = self._frame()
         if not self.film or self.film[-1][1] != frame:
             self.film.append((time.monotonic(), frame))

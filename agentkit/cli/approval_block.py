@@ -5,12 +5,12 @@ The block is removed when the call is decided. Loads rich and prompt_toolkit.
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +24,7 @@ from agentkit.cli.keyboard import collect_lines
 from agentkit.cli.line_editor import edit_line
 from agentkit.cli.markdown_lines import highlight
 from agentkit.cli.single_keys import END, ESCAPE, INTERRUPT, one_of
+from agentkit.cli.terminal import as_json, fold, more
 from agentkit.errors import ConfigError
 from agentkit.schemas.words import InvalidArguments
 
@@ -31,24 +32,26 @@ if TYPE_CHECKING:
     from agentkit.cli.approval_question import Question
     from agentkit.cli.live_screen import LiveScreen
 
-AROUND: Final = 6  # rows of a window that are kept for the title, the keys, and what is above them
+AROUND: Final = 6  # rows of a window that are kept for the keys, and what is above the block
 BACK: Final = (ESCAPE, INTERRUPT, END)
-DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "dim"}
 
 
 async def ask_by_key(question: Question) -> Decision | None:
     """Ask until a key decides; None leaves the call waiting. Esc, Ctrl-C and Ctrl-D mean later, or no without it."""
-    from agentkit.cli.approval_question import forget_typed
     from agentkit.cli.live_screen import LiveScreen
 
     screen = question.screen
     assert isinstance(screen, LiveScreen)
     draft = ""
     wanted = ("y", "a", "n", "e", "v", *("l" * question.later), *BACK)
-    forget_typed()
+    lines = lru_cache(maxsize=1)(partial(_lines, question))  # by width
+
+    def draw(ready: bool) -> None:
+        screen.ask(_block(question, lines(screen.size[0]), screen, ready))
+
     try:
         while True:
-            key = await one_of(wanted, lambda: screen.ask(_block(question, screen)))
+            key = await one_of(wanted, draw)
             screen.end_question()
             match key:
                 case "y" | "a":
@@ -62,53 +65,45 @@ async def ask_by_key(question: Question) -> Decision | None:
                     if changed is not None:
                         return Approved(changed)
                 case "v":
-                    _view(question, screen)
+                    for line in lines(screen.size[0]):  # printed for good: it may be longer than the window
+                        screen.print_part(line)
                 case _:
                     return None if question.later else Denied()
     finally:
         screen.end_question()
 
 
-def _block(question: Question, screen: LiveScreen) -> RenderableType:
+def _block(question: Question, lines: list[Text], screen: LiveScreen, ready: bool) -> RenderableType:
+    """The first lines, as far as the window has room for them, and the keys once they can answer."""
     columns, height = screen.size
     most = max(min(call_effect.SHOWN, height - AROUND), 3)
-    return Group(*_effect(question, columns, most), _keys(question, columns, most))
+    left = len(lines) - most
+    end = [Text(f"  {more(left)}", "dim")] if left > 0 else []
+    return Group(*lines[:most], *end, _keys(question, columns, left > 0) if ready else Text(""))
 
 
-def _view(question: Question, screen: LiveScreen) -> None:
-    """Print the complete effect, for good: it may be longer than the window."""
-    for line in _effect(question, screen.size[0], None):
-        screen.print_part(line)
-
-
-def _effect(question: Question, columns: int, most: int | None) -> Iterator[RenderableType]:
-    about = question.effect
-    name, _, rest = question.title.partition(" ")
-    yield Text.assemble(("● ", "cyan"), (name, "bold"), f" {rest}" if rest else "", overflow="fold")
-    rows, left = call_effect.rows(about, max(columns - 4, 1), most)
-    for (mark, _), line in zip(rows, _coloured(about, [piece for _, piece in rows]), strict=True):
-        yield Text.assemble((f"  {mark}", "dim"), line)
-    if left:
-        yield Text(f"  … {left} more line{'s' * (left != 1)}", "dim")
-    others = call_effect.rest_lines(about, columns)
-    cut = len(others) if most is None else max(most - len(rows), 3)
-    yield from map(Text, others[:cut])
-    if cut < len(others):
-        yield Text(f"  … {len(others) - cut} more lines", "dim")
+def _lines(question: Question, columns: int) -> list[Text]:
+    """Everything that the call does, in lines of this width."""
+    name = question.title.partition(" ")[0]
+    title = [Text(piece) for piece in fold(f"● {question.title}", columns)]
+    title[0].stylize("cyan", 0, 1)
+    title[0].stylize("bold", 2, 2 + len(name))
+    rows = list(call_effect.rows(question.effect, columns))
+    body = [piece for mark, piece in rows if mark]
+    coloured = [*_coloured(question.effect, body), *(Text(piece) for mark, piece in rows if not mark)]
+    return [*title, *(Text.assemble((mark, "dim"), line) for (mark, _), line in zip(rows, coloured, strict=True))]
 
 
 def _coloured(about: call_effect.Effect, pieces: list[str]) -> list[Text]:
-    if about.language == call_effect.DIFF:
-        return [Text(piece, DIFF_COLOURS.get(piece[:1], "")) for piece in pieces]
+    if about.edits:
+        return [Text(piece, call_effect.COLOURS.get(piece[:1], "")) for piece in pieces]
     lines = highlight("\n".join(pieces), about.language)
     same = [line.plain for line in lines] == pieces  # whatever a lexer makes of it, what is decided about is shown
     return lines if same else [Text(piece) for piece in pieces]
 
 
-def _keys(question: Question, columns: int, most: int) -> Text:
+def _keys(question: Question, columns: int, cut: bool) -> Text:
     """The keys, in words if they fit."""
-    rows, left = call_effect.rows(question.effect, max(columns - 4, 1), most)
-    cut = left or len(call_effect.rest_lines(question.effect, columns)) > max(most - len(rows), 3)
     long = [
         ("y", "yes"), ("a", f"always for {question.call.name:.30} in this chat"), ("n", "no, with a reason"),
         ("e", "edit"), *([("v", "view all")] if cut else []), *([("l", "later")] if question.later else []),
@@ -129,7 +124,7 @@ async def _edited(question: Question, draft: str) -> tuple[str, Mapping[str, Any
     """
     given = question.call.arguments
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    before = to_text(given) if editor else json.dumps(dict(given), ensure_ascii=False, default=str)
+    before = to_text(given) if editor else as_json(dict(given))
     text = _in_editor(editor, draft or before) if editor else await edit_line("json> ", draft or before)
     if text is None or not text.strip() or text == before:
         return draft, None

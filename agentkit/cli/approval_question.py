@@ -13,7 +13,7 @@ from agentkit.cli import call_effect
 from agentkit.cli.edited_arguments import read_arguments
 from agentkit.cli.keyboard import read_line
 from agentkit.cli.screen import Screen
-from agentkit.cli.terminal import visible, width
+from agentkit.cli.terminal import more, visible, width
 from agentkit.errors import ConfigError
 from agentkit.messages import ToolCall
 from agentkit.schemas.words import InvalidArguments
@@ -32,7 +32,7 @@ class Question:
         self.tool = tool
         self.screen = screen
         self.later = later
-        self.effect = call_effect.effect(call, tool)
+        self.effect = call_effect.effect(call)
         self.title = call_effect.title(call, self.effect, count)
         self.always = False
 
@@ -41,10 +41,9 @@ class Question:
 
         Ctrl-C and Ctrl-D mean later, or no without `later`.
         """
-        self.show(call_effect.SHOWN)
+        cut = self.show(call_effect.SHOWN)
         forget_typed()
-        more = " [v]iew all" if call_effect.rows(self.effect, width() - 4, call_effect.SHOWN)[1] else ""
-        question = f"[y]es [a]lways [n]o [e]dit{more}{' [l]ater' if self.later else ''}? "
+        question = f"[y]es [a]lways [n]o [e]dit{' [v]iew all' if cut else ''}{' [l]ater' if self.later else ''}? "
         try:
             while True:
                 match read_line(question).strip().lower():
@@ -66,24 +65,24 @@ class Question:
             self.screen.line()
             return None if self.later else Denied()
 
-    def show(self, most: int | None) -> None:
-        """Write what the call does, for good.
+    def show(self, most: int | None) -> bool:
+        """Write what the call does, for good. Returns whether something is left out.
 
         Args:
-            most: lines of its body; None for all.
+            most: rows below the title; None for all.
         """
         self.screen.line(self.screen.style(f"? {self.title}", "bold"))
-        rows, left = call_effect.rows(self.effect, width() - 4, most)
-        for mark, piece in rows:
-            self.screen.line(f"  {mark}{self._coloured(piece)}")
+        rows = list(call_effect.rows(self.effect, width()))
+        for mark, piece in rows[:most]:
+            self.screen.line(f"{mark}{self._coloured(piece) if mark else piece}")
+        left = 0 if most is None else max(len(rows) - most, 0)
         if left:
-            self.screen.line(self.screen.style(f"  … {left} more line{'s' * (left != 1)}", "dim"))
-        for line in call_effect.rest_lines(self.effect, width()):
-            self.screen.line(line)
+            self.screen.line(self.screen.style(f"  {more(left)}", "dim"))
+        return left > 0
 
     def _coloured(self, line: str) -> str:
-        colour = {"+": "green", "-": "red", "@": "dim"}.get(line[:1])
-        return self.screen.style(line, colour) if colour and self.effect.language == call_effect.DIFF else line
+        colour = call_effect.COLOURS.get(line[:1]) if self.effect.edits else None
+        return self.screen.style(line, colour) if colour else line
 
     def check(self, given: Mapping[str, Any]) -> None:
         """Check edited arguments.

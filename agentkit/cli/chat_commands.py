@@ -147,7 +147,7 @@ class ChatCommands:
         if not text or len(text) > CLIPBOARD:
             raise ConfigError(f"/copy: {'the answer is too long' if text else 'there is no answer yet'}")
         self.screen.out.write(f"\x1b]52;c;{base64.b64encode(text).decode()}\x07")
-        self.screen.note("sent to the terminal's clipboard")
+        self.screen.note("sent to the terminal for its clipboard; tmux may ignore it")
 
     def _retry(self, rest: str) -> int:
         return self.conversation.retry()

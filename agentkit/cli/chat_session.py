@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.cli.last_response import ChatRecord
 from agentkit.cli.model_choice import ModelChoice
-from agentkit.cli.run_display import shown
+from agentkit.cli.run_display import show_run
 from agentkit.cli.screen import Screen
 from agentkit.cli.serve_mcp import servers
 from agentkit.cli.terminal import plain, visible, width
@@ -33,13 +33,13 @@ STOPPED: Final = -1  # no exit status: the user stopped an answer
 
 
 @contextmanager
-def open_session(arguments: argparse.Namespace, screen: Screen, *, greeting: bool = True) -> Iterator[ChatSession]:
+def open_session(arguments: argparse.Namespace, screen: Screen, *, interactive: bool = True) -> Iterator[ChatSession]:
     """Open a conversation with the model and the tools that the arguments name.
 
     Args:
         arguments: those of `agentkit.cli.chat.add_conversation`.
         screen: where it is shown.
-        greeting: whether to show who answers, and a thread's last entries.
+        interactive: whether a person chats: show who answers, and a thread's last entries, and let Esc stop an answer.
 
     Raises:
         ConfigError: the arguments contradict each other, or the model or a tool cannot be had.
@@ -59,7 +59,7 @@ def open_session(arguments: argparse.Namespace, screen: Screen, *, greeting: boo
             screen.note(f"starting the MCP server {plain(server.name)} …")
             started.enter_context(server)
         agent = Agent(model, [*arguments.tools, *mcp], system=arguments.system, config=config, **given)
-        conversation = ChatSession(agent, arguments, loop, screen, greeting=greeting)
+        conversation = ChatSession(agent, arguments, loop, screen, interactive=interactive)
         try:
             yield conversation
         finally:
@@ -70,7 +70,7 @@ class ChatSession:
     """One conversation."""
 
     def __init__(
-        self, agent: Agent, arguments: argparse.Namespace, loop: OwnLoop, screen: Screen, *, greeting: bool
+        self, agent: Agent, arguments: argparse.Namespace, loop: OwnLoop, screen: Screen, *, interactive: bool
     ) -> None:
         from agentkit.cli.approval_prompt import ApprovalChoices
         from agentkit.cli.chat_storage import InMemory
@@ -85,7 +85,7 @@ class ChatSession:
         self.kept: KeptChat = InMemory(agent)
         self.manager: ThreadManager | None = None
         self.record = ChatRecord()
-        self._greeting = greeting
+        self._interactive = interactive
         self._to_close: list[Any] = [agent.model]
 
     def open(self) -> int:
@@ -108,7 +108,7 @@ class ChatSession:
         log = self.loop.run(thread.show())
         entries = log.entries if log is not None else ()
         self.greet(f" · thread {thread.id} ({f'{len(entries)} entries' if entries else 'new'})")
-        if log is not None and entries and self._greeting:
+        if log is not None and entries and self._interactive:
             if len(entries) > RECENT:
                 self.screen.note(f"… {len(entries) - RECENT} earlier entries")
             for line in transcript(log, width(), self.screen.style, after=entries[-1].seq - RECENT):
@@ -131,7 +131,7 @@ class ChatSession:
 
         if self.manager is None:
             self.manager = ThreadManager(self.store, hooks=[lambda event, _: self.kept.watch(event)])
-        return InThread(self.manager, name, self.agent, self._tell_of_others)
+        return InThread(self.manager, name, self.agent, self._show_from_elsewhere)
 
     def close(self) -> None:
         """Close the store, and the connections of all models that answered."""
@@ -154,7 +154,7 @@ class ChatSession:
 
     def greet(self, where: str) -> None:
         """Show the model and its tools."""
-        if not self._greeting:
+        if not self._interactive:
             return
         from agentkit import __version__
 
@@ -180,7 +180,7 @@ class ChatSession:
             raise ConfigError("/retry: there is no message yet")
         if not isinstance(self.kept, InMemory):
             raise ConfigError("/retry: nothing is removed from a thread; send the message again")
-        self.kept.forget_answer()
+        self.kept.forget_last()
         return self.say(self.record.said)
 
     def toolbar(self) -> str:
@@ -260,8 +260,8 @@ class ChatSession:
         stream = self.kept.run()
         try:
             with self.screen.answering(self.agent.model.name):
-                keys = self._greeting and self.screen.drawn and sys.stdin.isatty()
-                stopped = self.loop.run(shown(stream, self.screen, self.record, self.agent.model, keys=keys))
+                keys = self._interactive and self.screen.drawn and sys.stdin.isatty()
+                stopped = self.loop.run(show_run(stream, self.screen, self.record, self.agent.model, keys=keys))
         except ThreadBusy as e:
             self.tell_busy(e)
             return 1
@@ -291,7 +291,7 @@ class ChatSession:
         )
         self.screen.line(f"{kept}, or by the next run on this thread; open it again to read the answer.")
 
-    def _tell_of_others(self, text: str) -> None:
+    def _show_from_elsewhere(self, text: str) -> None:
         self.screen.line(f"{self.screen.style('from elsewhere>', 'bold')} {plain(text)}")
 
     def tell_waiting(self, waiting: tuple[ToolCall, ...]) -> None:

@@ -28,12 +28,14 @@ class InMemory:
         self.agent = agent
         self.messages: tuple[Message, ...] = ()
         self._before: tuple[Message, ...] = ()
+        self._unsaid: tuple[Message, ...] = ()  # before the user's last message
         self._last: RunResult | None = None
         self._decisions: dict[str, Decision] = {}
 
     async def say(self, text: str) -> None:
         """Add the user's message."""
-        self._before, self.messages = self.messages, (*self.messages, user(text))
+        self._unsaid = self._before = self.messages
+        self.messages = (*self.messages, user(text))
 
     def run(self) -> RunStream:
         """Let the model continue."""
@@ -48,11 +50,9 @@ class InMemory:
         self.messages = self._before = result.messages if result.new_messages else self._before
         self._last = result
 
-    def forget_answer(self) -> None:
-        """Remove the last message of the user, and its answer."""
-        places = [n for n, message in enumerate(self.messages) if isinstance(message, UserMessage)]
-        if places:
-            self.messages = self._before = self.messages[: places[-1]]
+    def forget_last(self) -> None:
+        """Remove the last message of the user, if it is still there, and its answer."""
+        self.messages = self._before = self._unsaid
 
     async def waiting(self) -> tuple[ToolCall, ...]:
         """The calls that wait for approval."""
@@ -111,9 +111,9 @@ class InThread:
 
     def watch(self, event: object) -> Awaitable[None] | None:
         """Show the messages of others before each request: a hook."""
-        return self._tell_of_others() if isinstance(event, TurnStarted) else None
+        return self._show_from_elsewhere() if isinstance(event, TurnStarted) else None
 
-    async def _tell_of_others(self) -> None:
+    async def _show_from_elsewhere(self) -> None:
         log = await read_log(self.manager.store, self.id, after=self._known)
         for entry in log.entries:
             self._known = entry.seq

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 from agentkit.cli.keyboard import read_object
+from agentkit.cli.terminal import as_json, shows
 from agentkit.errors import ConfigError
 
 WHAT: Final = "the arguments"
@@ -37,7 +37,7 @@ def to_text(given: Mapping[str, Any]) -> str:
     """
     texts = _texts(given)
     rest = {name: value for name, value in given.items() if name not in texts}
-    parts = [json.dumps(rest, ensure_ascii=False, indent=2, default=str)]
+    parts = [as_json(rest, 2)]
     for name, rule in _rules(texts).items():
         parts += [rule, texts[name]]
     return "\n".join(parts) + "\n"
@@ -62,7 +62,9 @@ def from_text(text: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _texts(given: Mapping[str, Any]) -> dict[str, str]:
-    return {name: value for name, value in given.items() if isinstance(value, str) and "\n" in value}
+    """The texts of several lines without invisible characters: these are escaped in JSON."""
+    texts = {name: value for name, value in given.items() if isinstance(value, str) and "\n" in value}
+    return {name: value for name, value in texts.items() if shows(value.replace("\n", "").replace("\t", ""))}
 
 
 def _rules(texts: Mapping[str, str]) -> dict[str, str]:

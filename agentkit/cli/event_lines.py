@@ -24,7 +24,7 @@ class EventLines(Screen):
 
     def show(self, event: Event) -> None:
         """Write one event."""
-        self._others()
+        self._print_tool_output()
         self._json(event_as_json(event))
 
     def show_end(self, result: RunResult) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from agentkit.cli.short_reasons import short_reason
-from agentkit.cli.terminal import block, fold, plain, visible
+from agentkit.cli.terminal import block, plain, visible
 from agentkit.cli.transcript import Style
 from agentkit.events import (
     CallEnd,
@@ -74,20 +74,20 @@ class ChatRecord:
 
     def raw(self, width: int, style: Style) -> Iterator[str]:
         """The last response as it was written, then what became of those of its calls that failed."""
-        line = _Lines(width, style)
+        written = ""
         for event in self._events:
             match event:
                 case CallEnd(_, call) | CallError(_, _, _, call):
-                    line.add(_source(call), "red" if isinstance(event, CallError) else "cyan")
+                    colour = "red" if isinstance(event, CallError) else "cyan"
+                    written += _styled(_source(call), style, colour)
                 case InventedResult(text):
-                    line.add(text, "dim", "red")
+                    written += _styled(text, style, "dim", "red")
                 case Thinking(text) | Markup(text):
-                    line.add(text, "dim")
+                    written += _styled(text, style, "dim")
                 case Text(text):
-                    line.add(text)
-                case _:
-                    continue
-        yield from line.lines
+                    written += _styled(text, style)
+        if written:
+            yield from written.split("\n")
         yield from self._notes(width, style)
 
     def _notes(self, width: int, style: Style) -> Iterator[str]:
@@ -109,28 +109,9 @@ class ChatRecord:
                     continue
 
 
-class _Lines:
-    """Styled texts as lines; each is folded, and shows what is invisible."""
-
-    def __init__(self, width: int, style: Style) -> None:
-        self.lines: list[str] = []
-        self._width = width
-        self._style = style
-        self._left = 0  # columns left in the last line; 0 before the first
-
-    def add(self, text: str, *styles: str) -> None:
-        for n, written in enumerate(text.split("\n")):
-            shown = visible(written.expandtabs(4))
-            if n or not self.lines:
-                self.lines.append("")
-                self._left = self._width
-            first = shown[: self._left]
-            self.lines[-1] += self._style(first, *styles)
-            self._left -= len(first)
-            if rest := shown[len(first) :]:
-                pieces = list(fold(rest, self._width))
-                self.lines += (self._style(piece, *styles) for piece in pieces)
-                self._left = max(self._width - len(pieces[-1]), 0)
+def _styled(text: str, style: Style, *styles: str) -> str:
+    """A text in which each line has the styles, and shows what is invisible."""
+    return "\n".join(style(visible(line.expandtabs(4)), *styles) for line in text.split("\n"))
 
 
 def _source(call: ToolCall) -> str:

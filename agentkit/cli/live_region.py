@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final, TextIO
 
 from rich.console import Console, RenderableType
+from rich.segment import Segment, SegmentLines
 
 from agentkit.cli.markdown_lines import Safe
 
@@ -17,15 +18,6 @@ NARROW: Final = 40  # columns down to which a window can be narrowed without any
 FRACTION: Final = 2 / 3  # of the rows of a window: some below the last line may be empty
 _CUT, _FOLD = "\x1b[?7l", "\x1b[?7h"
 _ERASE: Final = "\r\x1b[2K\n\x1b[J\x1b[1A"  # from the second line: erased from the very top, tmux would keep them
-
-
-def height_at(widths: list[int], columns: int) -> int:
-    """How many rows lines of these widths need.
-
-    >>> height_at([10, 0, 41], 40)
-    4
-    """
-    return sum(max(1, -(-width // max(columns, 1))) for width in widths)
 
 
 class LiveRegion:
@@ -63,13 +55,13 @@ class LiveRegion:
             self._out.flush()
         self._shown = None
 
-    def fitting(self, part: RenderableType, most: int) -> int:
-        """How many of the last lines of `part` fit into a fraction of `most` rows, even after narrowing to `NARROW`."""
-        lines = self._console.render_lines(Safe(part), pad=False)
+    def fitting(self, part: RenderableType, most: int) -> SegmentLines:
+        """The last lines of `part` that fit into a fraction of `most` rows, even after narrowing to `NARROW`."""
+        lines = self._console.render_lines(Safe(part), pad=False)[-most:]
         rows = taken = 0
-        for line in reversed(lines[-most:] if most > 0 else []):
-            rows += height_at([sum(segment.cell_length for segment in line)], NARROW)
+        for line in reversed(lines):
+            rows += max(1, -(-Segment.get_line_length(line) // NARROW))
             if rows > most * FRACTION:
                 break
             taken += 1
-        return max(taken, 1)
+        return SegmentLines(lines[-max(taken, 1) :], new_lines=True)

@@ -73,9 +73,9 @@ class LiveScreen(Screen):
     def show(self, event: Event) -> None:
         """Note one event; it is drawn at the next tick, or, if it completes something, at once."""
         if not isinstance(event, Thinking):
-            self._folded()
+            self._finish_thinking()
         if isinstance(event, OF_CALLS):
-            self._said()
+            self._finish_text()
         match event:
             case Text(text):
                 self._print_calls(self._calls.next_response())
@@ -132,9 +132,9 @@ class LiveScreen(Screen):
             try:
                 yield
             finally:
-                self._folded()
-                self._said(whole=True)
-                self._others(rest=True)
+                self._finish_thinking()
+                self._finish_text(whole=True)
+                self._print_tool_output(rest=True)
                 self._print_calls(self._calls.take_ended())
                 self._running = False
                 self._region.erase()
@@ -144,7 +144,7 @@ class LiveScreen(Screen):
         """Draw the changes since the last tick."""
         if not self._running:
             return
-        self._others()
+        self._print_tool_output()
         if self.answers is None:
             self._blocks_done(self._blocks.take_finished())
         self._calls.tick()
@@ -167,7 +167,8 @@ class LiveScreen(Screen):
         """Draw a question, below the calls that are decided."""
         decided = self._calls.open_lines
         apart = [Styled("")] if self._after not in ("", "call") else []
-        self._region.draw(Group(*apart, *decided, *([Styled("")] if decided else []), part))
+        whole = Group(*apart, *decided, *([Styled("")] if decided else []), part)
+        self._region.draw(Safe(whole, last=max(self._console.height - 1, 1)))
 
     def end_question(self) -> None:
         """Remove the question."""
@@ -197,8 +198,8 @@ class LiveScreen(Screen):
 
     def fresh(self) -> None:
         """Print the rest of the text."""
-        self._folded()
-        self._said()
+        self._finish_thinking()
+        self._finish_text()
 
     def show_retry(self, why: str, seconds: float) -> None:
         """Write that a failed request is made again."""
@@ -209,7 +210,7 @@ class LiveScreen(Screen):
         """Print something for good."""
         self._print(part, "line")
 
-    def _folded(self) -> None:
+    def _finish_thinking(self) -> None:
         """Print the thinking as one line."""
         if self._thought is None:
             return
@@ -217,7 +218,7 @@ class LiveScreen(Screen):
         head = f"thought for {self._clock() - began:.0f} s: "
         self._print(Styled(truncate(head + said, self._console.width), "dim italic"), "line")
 
-    def _said(self, whole: bool = False) -> None:
+    def _finish_text(self, whole: bool = False) -> None:
         """Print the rest of the text. With `answers` it is an answer only if it is the last."""
         blocks = self._blocks.close()
         if self.answers is None or not whole:
@@ -232,7 +233,7 @@ class LiveScreen(Screen):
         for line in lines:
             self._print(line, "call", apart=self._after != "call")
 
-    def _others(self, *, rest: bool = False) -> None:
+    def _print_tool_output(self, *, rest: bool = False) -> None:
         for line in self.printed.lines(rest=rest):
             self._print(Styled(line), "line")
 
@@ -256,9 +257,7 @@ class LiveScreen(Screen):
         """Draw the part that may still change: never higher than the terminal, whose scrolled lines stay."""
         height = max(self._console.height - 2, 1)
         status = Styled(truncate(self._status.line(), self._console.width - 1), "dim")
-        open_part = Safe(*self._unfinished(height), last=height)
-        last = self._region.fitting(open_part, height)
-        self._region.draw(Group(Safe(open_part, last=last), Safe(status)))
+        self._region.draw(Group(self._region.fitting(Group(*self._unfinished(height)), height), status))
 
     def _unfinished(self, height: int) -> Iterator[RenderableType]:
         gap = [Styled("")] if self._after else []

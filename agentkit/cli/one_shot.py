@@ -11,7 +11,7 @@ from agentkit.cli.chat_session import open_session
 from agentkit.cli.event_lines import EventLines
 from agentkit.cli.help_text import SETTINGS, examples
 from agentkit.cli.keyboard import as_argument, as_text
-from agentkit.cli.which_screen import alone, screen
+from agentkit.cli.which_screen import answers_only, screen
 from agentkit.errors import ConfigError
 
 STDIN = "-"
@@ -40,8 +40,8 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Say it, and show the answer."""
     text = message(arguments.message)
-    shown = EventLines(alone(), sys.stderr) if arguments.json else screen()
-    with open_session(arguments, shown, greeting=False) as conversation:
+    shown = EventLines(answers_only(), sys.stderr) if arguments.json else screen()
+    with open_session(arguments, shown, interactive=False) as conversation:
         return conversation.ask(text)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TICK: Final = 0.08  # seconds between two drawings
 
 
-async def shown(stream: RunStream, screen: Screen, record: ChatRecord, model: Any, *, keys: bool) -> bool:
+async def show_run(stream: RunStream, screen: Screen, record: ChatRecord, model: Any, *, keys: bool) -> bool:
     """Show a run's events as they arrive; returns whether a key stopped it.
 
     The first Ctrl-C cancels the run, whose last events are still shown; the second one ends the program.

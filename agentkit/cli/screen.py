@@ -61,12 +61,12 @@ class PrintedLines(io.TextIOBase):
     """A stream in place of standard output, for all threads: whole lines, to be taken out later."""
 
     def __init__(self) -> None:
-        self._held = ""
+        self._unended = ""
         self._lines: deque[str] = deque()
 
     def write(self, text: str) -> int:
         """Keep a text."""
-        *lines, self._held = (self._held + text).split("\n")
+        *lines, self._unended = (self._unended + text).split("\n")
         self._lines.extend(map(plain, lines))
         return len(text)
 
@@ -80,7 +80,7 @@ class PrintedLines(io.TextIOBase):
         Args:
             rest: also a line that did not end.
         """
-        if rest and self._held:
+        if rest and self._unended:
             self.write("\n")
         while self._lines:
             yield self._lines.popleft()
@@ -108,11 +108,11 @@ class Screen:
         self.colour = out.isatty() and not os.environ.get("NO_COLOR") if colour is None else colour
         self._saying = ""  # the kind of text that the current line belongs to; empty at the beginning of a line
         self._invented = False  # whether the last thing said was that
-        self._held = ""  # line ends that are written only if something follows
+        self._line_ends = ""  # line ends that are written only if something follows
 
     def show(self, event: Event) -> None:
         """Write one event; those that only concern a program are not shown."""
-        self._others()
+        self._print_tool_output()
         if self._answer and isinstance(event, OF_CALLS):
             self._say("text", self._answer)
             self._answer = ""
@@ -174,7 +174,7 @@ class Screen:
             with redirect_stdout(self.printed), redirect_stderr(self.printed):
                 yield
         finally:
-            self._others(rest=True)
+            self._print_tool_output(rest=True)
             self.write_answer()
 
     def write_answer(self) -> None:
@@ -225,9 +225,9 @@ class Screen:
 
     def tick(self) -> None:
         """Called several times a second while a run is shown."""
-        self._others()
+        self._print_tool_output()
 
-    def _others(self, *, rest: bool = False) -> None:
+    def _print_tool_output(self, *, rest: bool = False) -> None:
         for line in self.printed.lines(rest=rest):
             self.line(line)
 
@@ -241,7 +241,7 @@ class Screen:
         """End the current line, if any."""
         if self._saying:
             self.out.write("\n")
-        self._saying = self._held = ""
+        self._saying = self._line_ends = ""
 
     def style(self, text: str, *names: str) -> str:
         """The text in these styles, if colour is on."""
@@ -252,8 +252,8 @@ class Screen:
         if self._saying != saying:
             self.fresh()
             text = text.lstrip("\n")
-        text = self._held + plain(text)
+        text = self._line_ends + plain(text)
         if body := text.rstrip("\n"):
             self.out.write(self.style(body, *styles))
             self._saying = saying
-        self._held = text[len(body) :]
+        self._line_ends = text[len(body) :]

@@ -18,7 +18,9 @@ from prompt_toolkit.keys import Keys
 ESCAPE: Final = "escape"
 INTERRUPT: Final = "c-c"
 END: Final = "c-d"
-ALONE: Final = 0.1  # seconds after which Esc is a key, and not the beginning of an arrow key
+SEQUENCE: Final = 0.1  # seconds after which Esc is a key, and not the beginning of an arrow key
+QUIET: Final = 0.4  # seconds without a key before one can answer, and
+ALONE: Final = 0.2  # after it: what is typed or pasted in one go was not meant as an answer
 REDRAW: Final = 0.08  # seconds
 
 
@@ -26,18 +28,24 @@ REDRAW: Final = 0.08  # seconds
 def keys_pressed(pressed: Callable[[KeyPress], None]) -> Iterator[None]:
     """Call `pressed` with each key. Needs a running event loop, and a terminal that does not collect lines."""
     keys, loop = create_input(), asyncio.get_running_loop()
+    later = loop.call_soon(lambda: None)
 
     def flush() -> None:
         for press in keys.flush_keys():
             pressed(press)
 
     def ready() -> None:
+        nonlocal later
+        later.cancel()
         for press in keys.read_keys():
             pressed(press)
-        loop.call_later(ALONE, flush)
+        later = loop.call_later(SEQUENCE, flush)
 
-    with keys.attach(ready):
-        yield
+    try:
+        with keys.attach(ready):
+            yield
+    finally:
+        later.cancel()
 
 
 @contextmanager
@@ -55,21 +63,31 @@ def escape_stops(stop: Callable[[], None]) -> Iterator[None]:
         yield
 
 
-async def one_of(wanted: Collection[str], draw: Callable[[], None]) -> str:
-    """Wait for one of these keys, and draw again and again while waiting. Keys typed before are discarded."""
-    keys = create_input()
+async def one_of(wanted: Collection[str], draw: Callable[[bool], None]) -> str:
+    """Wait for one of these keys, pressed alone, and draw again and again while waiting.
+
+    Args:
+        wanted: the keys.
+        draw: draws the question; its argument says whether a key can answer it now.
+    """
+    keys, now = create_input(), asyncio.get_running_loop().time
     clear_typeahead(keys)
-    got: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    ready, answer, typed = False, "", now()
 
     def pressed(press: KeyPress) -> None:
+        nonlocal ready, answer, typed
         key = press.key.value if isinstance(press.key, Keys) else press.key.lower()
-        if key in wanted and not got.done():
-            got.set_result(key)
+        answer = key if ready and key in wanted else ""
+        ready, typed = False, now()
 
     with keys.raw_mode(), keys_pressed(pressed):
-        while not got.done():
+        draw(False)
+        typed = now()  # after the question was drawn
+        while not (answer and now() - typed > ALONE):
             if keys.closed:
                 return END
-            draw()
-            await asyncio.wait([got], timeout=REDRAW)
-    return got.result()
+            open_now = now() - typed > QUIET
+            draw(open_now)
+            ready = open_now
+            await asyncio.sleep(REDRAW)
+    return answer

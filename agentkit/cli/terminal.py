@@ -117,20 +117,21 @@ def width() -> int:
 def fold(line: str, width: int) -> Iterator[str]:
     """Yield a line in pieces of at most `width` columns, broken at a space if one is near the end.
 
-    >>> list(folded("one two three", 8))
+    >>> list(fold("one two three", 8))
     ['one two ', 'three']
     """
-    while cells(line) > width:
-        fits = end = 0
-        while end < len(line) and fits + _cell(line[end]) <= width:
-            fits += _cell(line[end])
+    start, end, fits = 0, 0, 0
+    while end < len(line):
+        fits += _cell(line[end])
+        if fits > width:
+            end = max(end, start + 1)  # a wide character in a single column
+            space = line.rfind(" ", (start + end) // 2, end)
+            end = space + 1 if space >= 0 else end
+            yield line[start:end]
+            start, fits = end, 0
+        else:
             end += 1
-        end = max(end, 1)  # a wide character in a single column
-        space = line.rfind(" ", end // 2, end)
-        end = space + 1 if space >= 0 else end
-        yield line[:end]
-        line = line[end:]
-    yield line
+    yield line[start:]
 
 
 def truncate(text: str, width: int) -> str:
@@ -160,7 +161,12 @@ def first_lines(lines: list[str], most: int, total: int | None = None, indent: s
     """
     if len(lines) <= most + 1:
         return lines
-    return [*lines[:most], f"{indent}… {max((total or len(lines)) - most, 1)} more lines"]
+    return [*lines[:most], f"{indent}{more(max((total or len(lines)) - most, 1))}"]
+
+
+def more(lines: int) -> str:
+    """Say how many lines are not shown."""
+    return f"… {lines} more line{'s' * (lines != 1)}"
 
 
 def duration(seconds: float) -> str:

@@ -18,7 +18,7 @@ def screen() -> Screen:
     """The screen for a run: all on standard output if that is a terminal; otherwise only the answers."""
     shown = sys.stdout.isatty()
     out = sys.stdout if shown else sys.stderr
-    answers = None if shown else alone()
+    answers = None if shown else answers_only()
     if not (capable(out) and installed()):
         return Screen(out, answers=answers)
     from agentkit.cli.live_screen import LiveScreen
@@ -26,7 +26,7 @@ def screen() -> Screen:
     return LiveScreen(out, answers)
 
 
-def alone() -> TextIO:
+def answers_only() -> TextIO:
     """Return standard output for the answers alone: that of programs that tools start goes to standard error."""
     out = sys.stdout
     try:

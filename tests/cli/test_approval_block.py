@@ -3,101 +3,98 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
 from command_line import FILES, called, chunk, command, said
 from emulator import DrawnTerminal
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from replay_server import ReplayServer
 from terminal import Terminal
 
-from agentkit import ToolCall, ToolRegistry
-from agentkit.cli.call_effect import SHOWN, Effect, effect, rest_lines, rows, title
+from agentkit import ToolCall
+from agentkit.cli.call_effect import Effect, effect, rows, title
 from agentkit.cli.edited_arguments import from_text, to_text
+from agentkit.cli.terminal import cells, fold
 from agentkit.errors import ConfigError
-from agentkit_tools.files import Files
 
 
-def of(folder: Path, name: str, **arguments: object) -> Effect:
-    """The effect of a call of the file tools in a folder."""
-    registry = ToolRegistry()
-    registry.register_tool(Files(folder))
-    return effect(ToolCall("c", name, arguments), registry.get_tool(name))
+def of(name: str, **arguments: object) -> Effect:
+    return effect(ToolCall("c", name, arguments))
 
 
 # What is shown in advance
 
 
-def test_a_new_file_is_shown_as_such(tmp_path: Path) -> None:
-    about = of(tmp_path, "create_file", file_path="a.py", file_contents="x = 1\n\ty\n")
-    assert about == Effect("a.py", "new, 2 lines", ("x = 1", "    y"), "a.py", {})
-    assert title(ToolCall("c", "create_file"), about, "1 of 2") == "create_file → a.py (new, 2 lines) · 1 of 2"
+def test_a_text_is_shown_as_it_is_and_a_tab_differs_from_spaces() -> None:
+    about = of("create_file", file_path="a.py", file_contents="x = 1\n\ty\n")
+    assert about == Effect("a.py", "2 lines", ("x = 1", "⇥   y"), "a.py")
+    assert title(ToolCall("c", "create_file"), about, "1 of 2") == "create_file → a.py (2 lines) · 1 of 2"
 
 
-def test_an_edit_is_a_diff_with_its_surroundings(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("a\nx = 1\nb\n")
-    about = of(tmp_path, "str_replace", file_path="a.py", old_str="x = 1", new_str="x = 2", replace_all=True)
-    assert about == Effect(
-        "a.py", "", ("@@ -1,3 +1,3 @@", " a", "-x = 1", "+x = 2", " b"), "diff", {"replace_all": True}
-    )
-
-
-@pytest.mark.parametrize(("text", "note"), [("x x", "found 2 times"), ("y", "the text is not in the file")])
-def test_an_edit_that_does_not_fit_the_file_says_so(tmp_path: Path, text: str, note: str) -> None:
-    (tmp_path / "a.py").write_text(text)
-    about = of(tmp_path, "str_replace", file_path="a.py", old_str="x", new_str="z")
-    assert about == Effect("a.py", note, ("@@ -1 +1 @@", "-x", "+z"), "diff", {})
-
-
-def test_a_rewrite_is_a_diff_against_the_file(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("a\nb\n")
-    about = of(tmp_path, "full_file_rewrite", file_path="a.py", file_contents="a\nc\n")
-    assert (about.note, about.body) == ("exists, 2 lines", ("@@ -1,2 +1,2 @@", " a", "-b", "+c"))
-
-
-def test_no_file_outside_the_folder_is_read(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_text("s")
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / "link").symlink_to(tmp_path / "secret")
-    for path in ("../secret", str(tmp_path / "secret"), "link", "x" * 5000, "\0"):
-        about = of(tmp_path / "work", "full_file_rewrite", file_path=path, file_contents="new")
-        assert (about.note, about.body) == ("1 line", ("new",))
+def test_an_edit_shows_all_lines_of_both_texts() -> None:
+    about = of("str_replace", file_path="a.py", old_str="a\nx = 1\nb", new_str="a\nx = 2\nb", replace_all=True)
+    body = (" a", "-x = 1", "+x = 2", " b")
+    assert about == Effect("a.py", body=body, edits=True, rest={"replace_all": True})
+    assert of("str_replace", path="a", old="a\na", new="a").body == (" a", "-a")
 
 
 def test_a_command_and_plain_arguments() -> None:
-    assert effect(ToolCall("c", "run", {"command": "ls -l\npwd", "timeout": 5}), None) == Effect(
+    assert of("run", command="ls -l\npwd", timeout=5) == Effect(
         body=("ls -l", "pwd"), language="bash", rest={"timeout": 5}
     )
-    assert effect(ToolCall("c", "send", {"to": "bob"}), None) == Effect(rest={"to": "bob"})
+    assert of("send", to="bob") == Effect(rest={"to": "bob"})
 
 
+def test_a_long_path_is_not_in_the_title() -> None:
+    about = of("create_file", path="x" * 4_000, text="a\n")
+    assert title(ToolCall("c", "create_file"), about, "") == "create_file"
+    assert "".join(piece.strip(" ⋮") for _, piece in rows(about, 80)).count("x") == 4_001
+
+
+NAMES = ["path", "file_path", "command", "code", "old_str", "new_str", "text", "to"]
+PARTS = ["W", "W same", "\n", "\t", "\x1b", "\u202e", "same\n" * 40]
 SHAPES = st.dictionaries(
-    st.sampled_from(["path", "file_path", "command", "code", "old_str", "new_str", "text", "to"]),
-    st.text(st.sampled_from("ab\n \t\x1b\u202e"), min_size=1),
+    st.sampled_from(NAMES),
+    st.lists(st.sampled_from(PARTS), min_size=1),
 )
 
 
-@given(arguments=SHAPES)
-def test_nothing_of_the_arguments_is_hidden(arguments: dict[str, str]) -> None:
-    """Each word of each argument is shown, in its own place, and no character that is invisible or a command."""
-    about = effect(ToolCall("c", "f", arguments), None)
-    pieces, left = rows(about, 10_000, None)
-    shown = [about.target, about.note, *(piece for _, piece in pieces), *rest_lines(about, 10_000)]
-    assert left == 0
+@given(shapes=SHAPES, equal=st.booleans())
+@example(shapes={"path": ["W"], "old_str": ["W"], "new_str": ["W"]}, equal=True)
+def test_nothing_of_the_arguments_is_hidden(shapes: dict[str, list[str]], equal: bool) -> None:
+    """Each word of each argument is shown, and no character that is invisible or a command. No two words are equal."""
+    words = (f"w{n}w" for n in count())
+    arguments = {
+        name: "".join(re.sub("W|same", lambda _: next(words), part) for part in parts) for name, parts in shapes.items()
+    }
+    if equal and "old_str" in arguments:
+        arguments["new_str"] = arguments["old_str"]
+    about = effect(ToolCall("c", "f", arguments))
+    shown = [about.target, about.note, *(piece for _, piece in rows(about, 10_000))]
     assert all(line.isprintable() for line in shown)
-    words = "\n".join(shown)
-    for value in arguments.values():
-        for word in value.replace("\x1b", " ").replace("\u202e", " ").split():
-            assert word in words
+    for word in re.findall(r"w\d+w", " ".join(arguments.values())):
+        assert word in " ".join(shown)
 
 
-def test_a_long_body_says_how_much_is_left_out() -> None:
-    about = effect(ToolCall("c", "f", {"path": "a", "text": "x\n" * 50}), None)
-    assert [len(part) if isinstance(part, list) else part for part in rows(about, 80, SHOWN)] == [SHOWN, 50 - SHOWN]
+@given(text=st.text(st.sampled_from("ab 한é\u0301"), max_size=60), width=st.integers(2, 20))
+def test_a_folded_line_is_complete_and_fits(text: str, width: int) -> None:
+    pieces = list(fold(text, width))
+    assert "".join(pieces) == text
+    assert all(cells(piece) <= width for piece in pieces)
+
+
+def test_folding_a_long_line_takes_no_time() -> None:
+    """Five seconds when each piece was cut from a copy of the rest."""
+    began = time.process_time()
+    assert len(list(fold("é" * 40_000, 80))) == 500
+    assert time.process_time() - began < 1
 
 
 # Arguments in an editor
@@ -107,6 +104,11 @@ def test_a_long_body_says_how_much_is_left_out() -> None:
 def test_arguments_survive_the_editor(given: dict[str, object]) -> None:
     given = {name: value for name, value in given.items() if "\n" not in name}
     assert from_text(to_text(given), given) == given
+
+
+def test_an_invisible_character_is_escaped_where_it_is_edited() -> None:
+    assert "\\u202e" in to_text({"text": "a\n\u202eb", "path": "c"})
+    assert from_text(to_text({"text": "a\n\u202eb"}), {"text": "a\n\u202eb"}) == {"text": "a\n\u202eb"}
 
 
 def test_a_text_is_edited_as_it_is() -> None:
@@ -145,13 +147,28 @@ def asked(folder: Path, response: bytes, *options: str, **environment: str) -> I
             terminal.rest()
 
 
+KEYS = "y yes · a always"
+
+
+def shows_keys(terminal: DrawnTerminal) -> bool:
+    return any(KEYS in line for line in terminal.shown.lines)
+
+
+def titles(terminal: DrawnTerminal) -> int:
+    return sum("● create_file → a.py" in line for line in terminal.shown.lines)
+
+
 def test_keys_decide_and_each_call_is_one_line(tmp_path: Path) -> None:
     """`y`, `n` with a reason, and a key that answers nothing."""
     with asked(tmp_path, several(create("a.py"), create("b.py"))) as terminal:
-        terminal.until_shown("● create_file → a.py (new, 1 line) · 1 of 2")
+        terminal.until_shown("● create_file → a.py (1 line) · 1 of 2")
+        terminal.until_shown(KEYS)
         terminal.type("x\r")
+        terminal.read_until(lambda: not shows_keys(terminal), "no keys")
+        terminal.until_shown(KEYS)
         terminal.type("y")
-        terminal.until_shown("● create_file → b.py (new, 1 line) · 2 of 2")
+        terminal.until_shown("● create_file → b.py (1 line) · 2 of 2")
+        terminal.until_shown(KEYS)
         terminal.type("n")
         terminal.until_shown("no, because")
         terminal.type("not that\r")
@@ -163,6 +180,41 @@ def test_keys_decide_and_each_call_is_one_line(tmp_path: Path) -> None:
     ]
     assert lines[1].endswith("denied · not that")
     assert sorted(path.name for path in tmp_path.glob("*.py")) == ["a.py"]
+
+
+def test_keys_typed_before_the_question_is_complete_or_in_one_go_decide_nothing(tmp_path: Path) -> None:
+    with asked(tmp_path, several(create("a.py"))) as terminal:
+        terminal.until_shown("● create_file → a.py")
+        assert not shows_keys(terminal)
+        terminal.type("also please")
+        terminal.until_shown(KEYS)
+        terminal.type("also please")
+        terminal.read_until(lambda: not shows_keys(terminal), "no keys")
+        terminal.until_shown(KEYS)
+        assert not list(tmp_path.glob("*.py"))
+        terminal.type("y")
+        terminal.until_shown("Done.")
+    assert [path.name for path in tmp_path.glob("*.py")] == ["a.py"]
+
+
+@pytest.mark.parametrize("text", ["x" * 3_000, "x" * 2_000 + "\nrm -rf /"])
+def test_a_block_is_never_higher_than_the_window(tmp_path: Path, text: str) -> None:
+    """Its title and its start are shown, and how much is left out; `v` shows all, and nothing else remains."""
+    calls = several(("create_file", {"file_path": "a.py", "file_contents": text}))
+    with asked(tmp_path, calls) as terminal:
+        terminal.until_shown("v view all")
+        lines = list(terminal.shown.screen.display)
+        assert any("● create_file → a.py" in line for line in lines)
+        assert any(" more lines" in line for line in lines)
+        terminal.type("v")
+        terminal.read_until(lambda: titles(terminal) == 2, "the title twice")
+        terminal.until_shown("v view all")
+        terminal.type("n")
+        terminal.until_shown("no, because")
+        terminal.type("\r")
+        terminal.until_shown("Done.")
+        assert titles(terminal) == 1  # what `v` printed
+        assert "".join(terminal.shown.lines).count("x") >= text.count("x")
 
 
 def test_always_is_for_one_tool_in_this_chat_and_can_be_revoked(tmp_path: Path) -> None:
@@ -202,7 +254,7 @@ def test_a_terminal_without_single_keys_keeps_the_typed_line(tmp_path: Path) -> 
         terminal.wait_for("you> ")
         terminal.type("go\n")
         shown = terminal.wait_for("[y]es [a]lways [n]o [e]dit? ")
-        assert "? create_file → a.py (new, 1 line)\n  │ print('a.py')\n" in shown
+        assert "? create_file → a.py (1 line)\n  │ print('a.py')\n" in shown
         terminal.type("a\n")
         terminal.wait_for("Done.")
     assert (tmp_path / "a.py").exists()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from command_line import called, chunk, command, said
 from emulator import DrawnTerminal
-from replay_server import ReplayServer
+from replay_server import Recorded, ReplayServer
 
 TOOL = "def look(at: str) -> str:\n    'Look.'\n    return 'seen\\n' * 3\n"
 ANSWER = "It is **there**:\n\n- one\n- two\n\n```python\nx = 1\n```\n"
@@ -190,3 +190,20 @@ def test_an_answer_in_a_pipe_and_all_else_on_the_terminal(folder: Path) -> None:
     assert (folder / "answer").read_text() == "*There*.\n"
     assert lines[0] == "● look it ✓ 3 lines · … ms"
     assert "There" not in "\n".join(lines)
+
+
+def test_a_failed_message_is_retried_and_the_one_before_it_stays(folder: Path) -> None:
+    failed = Recorded(b'{"error": {"message": "no"}}', 400)
+    with (
+        ReplayServer([said("One."), failed, said("Two.")]) as server,
+        DrawnTerminal(command(server), folder=folder) as terminal,
+    ):
+        terminal.until_shown("you>")
+        for typed, shown in (("first", "One."), ("second", "error: "), ("/retry", "Two.")):
+            terminal.type(f"{typed}\r")
+            terminal.until_shown(shown)
+            terminal.read_until(lambda: prompts(terminal) == ["you>"], "you>")
+        terminal.type("\x04")
+        terminal.rest()
+        messages = server.requests[-1].body["messages"]
+    assert [message["content"] for message in messages] == ["first", "One.", "second"]

@@ -48,11 +48,11 @@ class DrawnTerminal(Terminal):
         super().__init__(words, columns=columns, folder=folder, environment=mine | dict(environment or {}))
         self.shown.screen.write_process_input = lambda text: os.write(self.keys, text.encode())
 
-    def came(self, text: str) -> None:
+    def receive(self, text: str) -> None:
         self.raw += text
         self.shown.feed(text)
 
-    def until_shown(self, text: str, seconds: float = 30) -> list[str]:
+    def until_shown(self, text: str, seconds: float = 120) -> list[str]:
         """Wait until a text is on the screen; returns all lines."""
         self.read_until(lambda: any(text in line for line in self.shown.lines), text, seconds)
         return self.shown.lines

@@ -90,10 +90,10 @@ class Terminal:
             ready, _, _ = select.select([self.keys], [], [], max(deadline - time.monotonic(), 0))
             assert ready, f"{awaited!r} did not appear in {self.seen!r}"
             text = self._decoder.decode(os.read(self.keys, 65_536))
-            self.came(text)
+            self.receive(text)
             self.seen += text.replace("\r\n", "\n")
 
-    def came(self, text: str) -> None:
+    def receive(self, text: str) -> None:
         """Called with all that the program writes."""
 
     def press(self, key: str, until: str) -> None:
@@ -117,7 +117,7 @@ class Terminal:
             if not new:
                 break
             text = self._decoder.decode(new)
-            self.came(text)
+            self.receive(text)
             self.seen += text.replace("\r\n", "\n")
         said, self.seen = self.seen, ""
         return said
