@@ -42,12 +42,13 @@ async def ask_by_key(question: Question) -> Decision | None:
 
     screen = question.screen
     assert isinstance(screen, LiveScreen)
-    draft = ""
+    draft, viewed = "", False
     wanted = ("y", "a", "n", "e", "v", *("l" * question.later), *BACK)
     lines = lru_cache(maxsize=1)(partial(_lines, question))  # by width
 
     def draw(ready: bool) -> None:
-        screen.ask(_block(question, lines(screen.size[0]), screen, ready))
+        rows = lines(screen.size[0])
+        screen.ask(_block(question, rows[:1] if viewed else rows, screen, ready))
 
     try:
         while True:
@@ -65,7 +66,8 @@ async def ask_by_key(question: Question) -> Decision | None:
                     if changed is not None:
                         return Approved(changed)
                 case "v":
-                    for line in lines(screen.size[0]):  # printed for good: it may be longer than the window
+                    viewed = True  # printed for good: it may be longer than the window
+                    for line in lines(screen.size[0]):
                         screen.print_part(line)
                 case _:
                     return None if question.later else Denied()
@@ -125,7 +127,11 @@ async def _edited(question: Question, draft: str) -> tuple[str, Mapping[str, Any
     given = question.call.arguments
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     before = to_text(given) if editor else as_json(dict(given))
-    text = _in_editor(editor, draft or before) if editor else await edit_line("json> ", draft or before)
+    try:
+        text = _in_editor(editor, draft or before) if editor else await edit_line("json> ", draft or before)
+    except ConfigError as e:
+        question.tell(e)
+        return draft, None
     if text is None or not text.strip() or text == before:
         return draft, None
     try:
@@ -133,12 +139,13 @@ async def _edited(question: Question, draft: str) -> tuple[str, Mapping[str, Any
         question.check(changed)
     except (ConfigError, InvalidArguments) as e:
         question.tell(e)
+        question.tell(ConfigError("e edits this text again; y runs the call as it was"))
         return text, None
     return text, changed
 
 
-def _in_editor(editor: str, text: str) -> str | None:
-    """The text after a person has edited it; None if the editor failed."""
+def _in_editor(editor: str, text: str) -> str:
+    """The text after a person has edited it."""
     descriptor, name = tempfile.mkstemp(prefix="agentkit-", suffix=".txt")
     file = Path(name)
     try:
@@ -146,8 +153,10 @@ def _in_editor(editor: str, text: str) -> str | None:
             out.write(text)
         with collect_lines():
             done = subprocess.run([*shlex.split(editor), name], check=False)
-        return None if done.returncode else file.read_bytes().decode(errors="replace")
-    except (OSError, ValueError):
-        return None
+        if done.returncode:
+            raise ConfigError(f"the editor {editor!r} ended with status {done.returncode}; nothing is changed")
+        return file.read_bytes().decode(errors="replace")
+    except (OSError, ValueError) as e:
+        raise ConfigError(f"the editor {editor!r} does not work: {e}; nothing is changed") from e
     finally:
         file.unlink(missing_ok=True)

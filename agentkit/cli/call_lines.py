@@ -79,7 +79,7 @@ class CallLine:
         spent = "" if self.seconds is None else duration(self.seconds)
         text = event.result.text
         if code:
-            about = f"{code} · {short_reason(code, text)}"
+            about = " · ".join(filter(None, (code, short_reason(code, text))))
             fits = cells(f"{BULLET}{self.name} {mark} {about} · {spent}") < width
             yield self._head(width, colour, mark, " · ".join(filter(None, (about if fits else code, spent))))
             yield from () if fits else _below(list(block(short_reason(code, text, 4 * width), width - len(ELBOW))))

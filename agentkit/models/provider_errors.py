@@ -287,5 +287,7 @@ def _cause_text(error: Exception, timeout: float, came: PartialResponse | None) 
     if "ReadTimeout" in names:
         where = ", in the middle of the response" if came is not None else ", before the response began"
         return f"nothing came for {timeout:g} s (timeout){where}"
+    if isinstance(cause, ConnectionRefusedError):
+        return "the connection was refused: no server listens at this address; start it, or correct base_url"
     text = str(cause)
     return f"{type(cause).__name__}: {text}" if text else type(cause).__name__

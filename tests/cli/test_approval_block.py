@@ -208,7 +208,7 @@ def test_a_block_is_never_higher_than_the_window(tmp_path: Path, text: str) -> N
         assert any(" more lines" in line for line in lines)
         terminal.type("v")
         terminal.read_until(lambda: titles(terminal) == 2, "the title twice")
-        terminal.until_shown("v view all")
+        terminal.until_shown(KEYS)
         terminal.type("n")
         terminal.until_shown("no, because")
         terminal.type("\r")
@@ -227,6 +227,17 @@ def test_always_is_for_one_tool_in_this_chat_and_can_be_revoked(tmp_path: Path) 
         terminal.until_shown("calls that wait for approval: ask; always for create_file")
         terminal.type("/approve ask create_file\r")
         terminal.read_until(lambda: terminal.shown.lines.count("calls that wait for approval: ask") == 1, "ask")
+
+
+def test_an_editor_that_fails_changes_nothing_and_is_named(tmp_path: Path) -> None:
+    with asked(tmp_path, several(create("a.py")), VISUAL="false") as terminal:
+        terminal.until_shown("e edit")
+        terminal.type("e")
+        terminal.until_shown("the editor 'false' ended with status 1; nothing is changed")
+        terminal.until_shown(KEYS)
+        terminal.type("y")
+        terminal.until_shown("Done.")
+    assert (tmp_path / "a.py").exists()
 
 
 def test_a_call_is_edited_in_the_editor(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def prose(page: Path) -> str:
 def anchors(page: Path) -> set[str]:
     """What a page's headings can be linked by."""
     text = re.sub(CODE.pattern.split("|")[0], "", page.read_text(encoding="utf-8"), flags=CODE.flags)
-    titles = [title.replace("`", "") for title in re.findall(r"^#+ (.+)$", text, re.MULTILINE)]
+    titles = [title.replace("`", "") for title in re.findall(r"^#+ (.+?)(?: \{[^}]*\})?$", text, re.MULTILINE)]
     return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles}
 
 
