@@ -23,7 +23,6 @@ from agentkit.models.servers import CONSTRAINED, SERVERS, Constrained, GrammarFi
 from agentkit.toolspec import OutputSchema, ToolSpec
 
 ODD: Final = "agentkit-7"  # the word that `check_constraint` lets a model say: no model says it unforced
-
 HEAD: Final = 60  # characters at the beginning of a reply that show whether its grammar was enforced
 
 _ENOUGH: Final = 2_000  # tokens: a model that thinks writes its thoughts before the word

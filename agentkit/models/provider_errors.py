@@ -79,10 +79,7 @@ def kind_of_status(status: int) -> ProviderErrorKind:
 
 
 def kind_of_codes(codes: Iterable[str]) -> ProviderErrorKind:
-    """The kind of an error inside a stream, by the first of its codes and types that is known; `stream` if none is.
-
-    An HTTP status may be the code. Source: vLLM, vllm#37011.
-    """
+    """The kind of an error in a stream, by the first known code, type or status; else `stream`. Source: vllm#37011."""
     for code in codes:
         if code.isdecimal() and 400 <= int(code[:4]) < 600:
             return kind_of_status(int(code))
@@ -289,5 +286,4 @@ def _cause_text(error: Exception, timeout: float, came: PartialResponse | None) 
         return f"nothing came for {timeout:g} s (timeout){where}"
     if isinstance(cause, ConnectionRefusedError):
         return "the connection was refused: no server listens at this address; start it, or correct base_url"
-    text = str(cause)
-    return f"{type(cause).__name__}: {text}" if text else type(cause).__name__
+    return ": ".join(filter(None, (type(cause).__name__, str(cause))))
