@@ -41,7 +41,7 @@ for tea, price in prices.items():
     print(f'{tea:8}{price:6.2f}', '#' * round(price))
 sum(prices.values()) / len(prices)
 """
-OUTSIDE = "cat ../desk.py 2>/dev/null || echo not readable; env | grep -c KEY"
+OUTSIDE = "cat ../desk.py 2>&- || echo no; env | grep -c KEY"
 HOOK = ".git/hooks/post-commit"
 LARGEST = "sort -t, -k2 -rn teas.csv | head -1"
 
