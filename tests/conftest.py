@@ -39,7 +39,7 @@ if not SOAK:
     providers._get_local_constants = lambda: NO_CONSTANTS
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # tests need no network; Hugging Face's libraries read it when they are imported
-os.environ["XDG_CONFIG_HOME"] = str(Path(__file__).parent / "none")  # not the settings of who runs the tests
+os.environ["XDG_CONFIG_HOME"] = f"{os.devnull}/none"  # nobody can create it: not the settings of who runs the tests
 # For the same reason one authority will do: to load those of the world takes 70 ms of CPU, for each HTTP client.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "support" / "authority.pem")
 

@@ -83,7 +83,7 @@ def _in_file() -> dict[str, Any]:
     file = Path(home, "agentkit", "config.toml")
     try:
         found = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError) as e:
         raise ConfigError(f"{file}: {e}") from e
