@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import io
 import os
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +41,9 @@ if not SOAK:
     providers._get_local_constants = lambda: NO_CONSTANTS
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # tests need no network; Hugging Face's libraries read it when they are imported
-os.environ["XDG_CONFIG_HOME"] = f"{os.devnull}/none"  # nobody can create it: not the settings of who runs the tests
+_SETTINGS = tempfile.TemporaryDirectory(prefix="agentkit-settings-")  # not those of who runs the tests
+atexit.register(_SETTINGS.cleanup)
+os.environ["XDG_CONFIG_HOME"] = _SETTINGS.name
 # For the same reason one authority will do: to load those of the world takes 70 ms of CPU, for each HTTP client.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "support" / "authority.pem")
 
