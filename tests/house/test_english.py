@@ -90,7 +90,7 @@ PLAIN: Final = {
 TASKS: Final = frozenset({"real_models_tasks.py"})
 """Tasks that live models were measured with."""
 
-RULES: Final = frozenset({"house.md", "CONTRIBUTING.md"})
+RULES: Final = frozenset({"CONTRIBUTING.md"})
 """Pages about the project's own rules, which are called laws there."""
 
 MEASURED: Final = (
