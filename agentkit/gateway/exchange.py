@@ -1,0 +1,110 @@
+"""One request on its way through the gateway: what was asked, what answers it, and what is counted of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from agentkit.events import Usage
+from agentkit.gateway.client_wire import ClientWire, WireName
+from agentkit.models.servers import Constrained
+
+
+class UpstreamReply(NamedTuple):
+    """The response of an upstream whose status and headers have arrived.
+
+    Attributes:
+        status: the HTTP status.
+        headers: with lower-case names.
+        pieces: the body as it arrives. Closing it ends the request: `aclose()`.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    pieces: AsyncIterator[bytes]
+
+
+class Upstream(Protocol):
+    """One model server.
+
+    Attributes:
+        wire: the wire that it speaks.
+        server: its kind, such as `vllm` or `llamacpp` (a key of `agentkit.models.servers.SERVERS`); None if unknown.
+    """
+
+    wire: WireName
+    server: str | None
+
+    async def send(self, body: bytes, headers: Mapping[str, str]) -> UpstreamReply:
+        """Send a request to the path of its wire; repeated where that is safe, before the first byte of a reply.
+
+        Raises:
+            RequestRefused: it cannot be reached, or did not answer in time (status 502 or 504).
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How the requests for one model are answered.
+
+    Args:
+        model: the upstream's name of the model.
+        upstream: the server.
+        format: `auto` (native calls, those in text are recovered), `raw` (nothing is read), or a text format, in which
+            the model is taught to call.
+        constrained: whether calls in text are constrained by a grammar.
+        retries: how often the model is asked again after a reply that is not an answer.
+    """
+
+    model: str
+    upstream: Upstream
+    format: str = "auto"
+    constrained: Constrained = False
+    retries: int = 2
+
+
+@dataclass(slots=True)
+class ReplyRecord:
+    """What is counted and logged of one reply."""
+
+    format: str = ""
+    repairs: list[str] = field(default_factory=list)
+    recovered: int = 0
+    asked_again: int = 0
+    recovery_failed: int = 0
+    usage: Usage | None = None
+    finish: str = ""
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request on its way.
+
+    Args:
+        wire: the client's.
+        body: the request.
+        raw: its bytes, as they came.
+        headers: those that go to the upstream.
+        route: what answers it.
+        record: what is counted of it.
+    """
+
+    wire: ClientWire
+    body: Mapping[str, Any]
+    raw: bytes
+    headers: Mapping[str, str]
+    route: Route
+    record: ReplyRecord = field(default_factory=ReplyRecord)
+
+
+class Answer(NamedTuple):
+    """The response to a client: its status, its headers, and its body as it is made.
+
+    The gateway adds its own headers, and closes `pieces` if the client leaves.
+    """
+
+    status: int
+    headers: Sequence[tuple[bytes, bytes]]
+    pieces: AsyncIterator[bytes]
