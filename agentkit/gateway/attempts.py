@@ -30,7 +30,7 @@ from agentkit.events import (
     UnreadCall,
     Usage,
 )
-from agentkit.gateway.argument_text import ArgumentText
+from agentkit.gateway.argument_text import ArgumentText, ContradictedArguments
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.messages import AssistantMessage, Message, TextPart, ToolCall, ToolMessage
 from agentkit.models.base import Model, ModelRequest
@@ -178,8 +178,7 @@ class Attempt:
             yield event
 
     def _begin(self, start: CallStart) -> _ReadCall:
-        tool = self._tools.get(start.name)
-        text = ArgumentText({} if tool is None else tool.parameters)
+        text = ArgumentText(self._tools.get(start.name))
         call = self._calls[start.index] = _ReadCall(start, text, refusal=self._refusal(start.name))
         return call
 
@@ -214,7 +213,7 @@ class Attempt:
             return
         try:
             rest = call.text.end(event.call)
-        except ValueError as error:
+        except ContradictedArguments as error:
             raise _broken(call, str(error)) from error
         yield from self._sent(call, rest)
         self.repairs += event.repairs
