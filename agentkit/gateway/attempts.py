@@ -167,9 +167,7 @@ class Attempt:
             if call is not None and call.refusal is None:
                 yield from self._sent(call, call.text.feed(event))
         elif kind is CallStart:
-            self._calls[event.index] = _ReadCall(
-                event, ArgumentText(self._schema(event.name)), refusal=self._refusal(event.name)
-            )
+            self._begin(event)
         elif kind is CallEnd:
             yield from self._end(event)
         elif kind is CallError:
@@ -204,10 +202,7 @@ class Attempt:
     def _end(self, event: CallEnd) -> Iterator[SourceEvent]:
         call = self._calls.get(event.index)
         if call is None:  # a source may bring a call in one piece
-            start = CallStart(event.index, event.call.name, event.call.id)
-            call = self._calls[event.index] = _ReadCall(
-                start, ArgumentText(self._schema(start.name)), refusal=self._refusal(start.name)
-            )
+            call = self._begin(CallStart(event.index, event.call.name, event.call.id))
         if call.refusal is not None:
             self._failed.append((event.call, *call.refusal))
             return

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from agentkit.gateway.client_request import RequestRefused
+from agentkit.gateway.known_tools import known_tool
 from agentkit.messages import ImagePart, TextPart
 from agentkit.models.valid_history import fit_name
 from agentkit.toolspec import OutputSchema, ToolSpec
@@ -234,7 +235,7 @@ def tool_at(fields: Fields, schema: str, at: str) -> ToolSpec:
     if not isinstance(name, str) or not name:
         raise invalid(f"{at}.name", f"expected the tool's name, found {shown(name)}")
     parameters = mapping_at(fields.get(schema), f"{at}.{schema}") or ANY_OBJECT
-    return ToolSpec(name, text_at(fields.get("description"), f"{at}.description"), parameters)
+    return known_tool(name, text_at(fields.get("description"), f"{at}.description"), parameters)
 
 
 def chosen(offered: Sequence[ToolSpec], choice: str, parallel: bool | None, allowed: Iterable[str] | None) -> Tools:
