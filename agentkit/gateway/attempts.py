@@ -43,6 +43,10 @@ _LOG: Final = logging.getLogger("agentkit.gateway")
 
 DRAIN: Final = 2.0  # seconds for which a reply is read after the last call that counts, for its usage
 
+HOLD: Final = 256
+"""Characters of a call's arguments that wait for its end. A damaged call is found when it ends: up to here the model can
+still be asked again, and beyond, long arguments such as a file's content reach the client as they are written."""
+
 _OF_TEXT: Final = (Text, Markup, InventedResult, Thinking)
 
 
@@ -55,12 +59,14 @@ class _ReadCall:
         text: makes the text of its arguments.
         number: its number for the client; -1 before it is sent.
         refusal: why it is not sent: the code and the words for the model.
+        held: what has come of its arguments, before it is sent.
     """
 
     start: CallStart
     text: ArgumentText
     number: int = -1
     refusal: tuple[ErrorCode, str] | None = None
+    held: str = ""
 
 
 class Attempt:
@@ -189,15 +195,18 @@ class Attempt:
             return not_run.OTHER_TOOL.code, not_run.OTHER_TOOL.text(choice=choice)
         return None if name in self._tools else ("unknown_tool", unknown_tool(name, tuple(self._tools)))
 
-    def _sent(self, call: _ReadCall, text: str) -> Iterator[SourceEvent]:
-        """Send a piece of a call's arguments, after its start. A call begins for the client with its first argument."""
-        if not text:
-            return
+    def _sent(self, call: _ReadCall, text: str, *, whole: bool = False) -> Iterator[SourceEvent]:
+        """Send a piece of a call's arguments; its start comes with the first one, once enough has come or it is whole."""
         if call.number < 0:
+            call.held += text
+            if len(call.held) < HOLD and not whole:
+                return
+            text = call.held
             call.number = self._first + self.sent
             self.sent += 1
             yield CallStart(call.number, call.start.name, call.start.id)
-        yield ArgumentDelta(call.number, text)
+        if text:
+            yield ArgumentDelta(call.number, text)
 
     def _end(self, event: CallEnd) -> Iterator[SourceEvent]:
         call = self._calls.get(event.index)
@@ -210,7 +219,7 @@ class Attempt:
             rest = call.text.end(event.call)
         except ContradictedArguments as error:
             raise _broken(call, str(error)) from error
-        yield from self._sent(call, rest)
+        yield from self._sent(call, rest, whole=True)
         self.repairs += event.repairs
         yield CallEnd(call.number, event.call, event.repairs)
 

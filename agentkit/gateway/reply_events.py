@@ -50,7 +50,7 @@ def new_call_id() -> str:
     return f"call_{urandom(12).hex()}"
 
 
-async def answer(exchange: Exchange) -> Answer:
+async def answer_read(exchange: Exchange) -> Answer:
     """Answer a request by events: whatever wire the upstream speaks, and in whatever format its model calls.
 
     Raises:

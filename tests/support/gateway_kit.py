@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agentkit.gateway.answering import WIRES
+from agentkit.gateway.wires import WIRES
 from agentkit.gateway.gateway_app import Gateway
 from agentkit.gateway.gateway_config import config_of
 from agentkit.gateway.gateway_server import address_of, listen, server_of
