@@ -20,6 +20,7 @@ from agentkit.events import SourceEvent, Text, Usage
 from agentkit.gateway.attempts import Attempt
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.exchange import Answer, Exchange
+from agentkit.gateway.joined_pieces import JoinedPieces
 from agentkit.gateway.upstream_model import FORMS, UpstreamModel
 from agentkit.messages import AssistantMessage, Message
 from agentkit.models.base import Model
