@@ -313,7 +313,7 @@ class _Tail:
 def _parsers(tools: Sequence[ToolSpec]) -> NewReader:
     """Return the factory of one reply's parsers, which read every format."""
 
-    def made(first: bool, after: formats.Parser | None) -> formats.Parser:  # noqa: ARG001 - no prompt begins thinking
+    def made(first: bool, after: formats.Parser | None) -> formats.Parser:
         from agentkit import formats  # only a reply with text to read loads them
 
         return formats.Parser(formats.recoverable(), tools, in_code="reply", after=after)
