@@ -202,28 +202,26 @@ class Reply:
         self, first: asyncio.Future[SourceEvent], events: AsyncGenerator[SourceEvent, None]
     ) -> AsyncGenerator[bytes, None]:
         writer = self._exchange.wire.writer(self._asked)
-        yield writer.start()
+        begun = writer.start()  # it leaves with the first event, so that nobody takes it for one
         try:
-            if piece := writer.write(await first):
-                yield piece
+            begun += writer.write(await first)
             async with aclosing(events):
                 async for event in events:
                     if piece := writer.write(event):
-                        yield piece
-        except (RequestRefused, AgentkitError) as error:
-            self._exchange.record.finish = "error"
-            yield writer.fail(as_refusal(error))
+                        yield begun + piece
+                        begun = b""
         except Exception as error:  # noqa: BLE001 - the client must learn that its reply is over
-            _LOG.exception("a reply ended by a fault of the gateway")
+            if not isinstance(error, RequestRefused | AgentkitError):
+                _LOG.exception("a reply ended by a fault of the gateway")
             self._exchange.record.finish = "error"
-            yield writer.fail(as_refusal(error))
+            yield begun + writer.fail(as_refusal(error))
         finally:
             first.cancel()
             await events.aclose()
 
 
 def _constrained(route: Route, request: ModelRequest) -> Constrained:
-    """Whether a reply is constrained by a grammar: as configured, and a forced call wherever the server accepts one."""
+    """Whether a reply is constrained by a grammar: as configured, and a forced call where the server accepts one."""
     server = route.upstream.server
     accepts = server is not None and isinstance(SERVERS[server].grammar, GrammarField)
     forced = bool(request.tools) and request.tool_choice not in ("auto", "none")
