@@ -101,6 +101,7 @@ def texts() -> list[Reply]:
     return [reply for reply in replies() if reply.id in known] if known else []
 
 
+@cache
 def expected(reply: Reply) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
     """The text and the calls that agentkit finds in the whole text."""
     events = reply.read()
