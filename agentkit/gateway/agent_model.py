@@ -87,6 +87,11 @@ class AgentModel:
         self._closes = agent
         self._running: set[str] = set()
 
+    @property
+    def name(self) -> str:
+        """The name under which it is served: the agent's."""
+        return self.agent.name
+
     async def answer(self, exchange: Exchange) -> Answer:
         """Answer one request; the status is known once the run has started.
 

@@ -50,7 +50,7 @@ class AgentReply:
 
     def __init__(self, record: ReplyRecord, *, shows_calls: bool = False) -> None:
         self.acted = False
-        """Whether a tool has started."""
+        """True once a tool has started."""
         self._record = record
         self._shows_calls = shows_calls
         self._said = ""  # the last piece of text

@@ -1,4 +1,4 @@
-"""What a probe found about a model, and the setting that gives its clients native calls. Pure values and a table."""
+"""The findings about a model, and the setting that gives its clients native calls. Pure values and a table."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ReplyFinding:
 
 @dataclass(frozen=True, slots=True)
 class ModelFinding:
-    """What a model on a server does.
+    """The findings about one model of a server.
 
     Args:
         model: its name.
@@ -105,7 +105,7 @@ class ModelFinding:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the table has no room for."""
+        """Return what the table has no room for."""
         found = [
             f"{name}: {', '.join(filter(None, (*reply.faults, reply.error)))}"
             for name, reply in (("whole", self.whole), ("streamed", self.streamed), (self.format, self.text))

@@ -1,4 +1,4 @@
-"""What is wrong with a chat completion as a server sent it, although agentkit reads it. Pure.
+"""Finds the faults of a chat completion as a server sent it, although agentkit reads it. Pure.
 
 A client's SDK reads less than agentkit does: two calls at one index become one call with two halves. Sources: the
 reports in `tests/data/odd_wires.jsonl`; the accumulators of the openai SDK and of vercel/ai.

@@ -87,7 +87,7 @@ class ProbedServer(NamedTuple):
 
 
 class ProbeReport(NamedTuple):
-    """What was found.
+    """The findings of a probe.
 
     Attributes:
         findings: one for each model that was asked.
@@ -273,7 +273,7 @@ class _Probe:
         response.stream = _kept_stream(response.stream, self._body)
 
     async def _grammar(self) -> tuple[bool | None, str]:
-        """Whether the server enforces grammars, None if that is unknown; and why not."""
+        """Return whether the server enforces grammars, None if that is unknown; and why not."""
         kind = self._server.server
         if kind is None or self._server.wire != "chat":
             return None, ""
