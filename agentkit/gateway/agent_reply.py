@@ -53,7 +53,7 @@ class AgentReply:
         """True once a tool has started."""
         self._record = record
         self._shows_calls = shows_calls
-        self._said = ""  # the last piece of text
+        self._said = self._thought = ""  # the last piece of text, and of thinking
         self._gap = False  # a turn has ended since
 
     def feed(self, event: Event) -> Iterator[SourceEvent]:
@@ -64,7 +64,8 @@ class AgentReply:
                     yield Text(GAP)
                 self._said, self._gap = text, False
                 yield event
-            case Thinking():
+            case Thinking(text):
+                self._thought = text
                 yield event
             case CallEnd(_, call, repairs):
                 self._record.repairs += repairs
@@ -72,7 +73,9 @@ class AgentReply:
             case ToolStarted(_, call):
                 self.acted = True
                 if self._shows_calls:
-                    yield Thinking(f"[{call.name} {_short(call.arguments)}]\n")
+                    start = "\n" if self._thought and not self._thought.endswith("\n") else ""
+                    self._thought = "\n"
+                    yield Thinking(f"{start}[{call.name} {_short(call.arguments)}]\n")
             case Finish():
                 self._gap = True
 
@@ -90,6 +93,8 @@ class AgentReply:
         end = results[-1]
         self.count(results)
         reason = ENDS.get(end.finish)
+        if end.finish == "cancelled":  # not by this client, which has left then
+            raise self.failure("the gateway ended the agent's run", "run_ended", 503)
         if reason is None:
             raise self.failure(NO_ANSWER.format(end.finish), "no_answer")
         self._gap = True

@@ -63,8 +63,13 @@ class AgentRuns:
             finally:
                 if run.over:
                     self.results.append(run.result)
-            withdrawn = resumed and run.result.finish == "approval"  # other calls waited, until the message was added
-            run, resumed = self._resume() if withdrawn else None, False
+            run, resumed = self._next(run.result) if resumed else None, False
+
+    def _next(self, resumed: RunResult[Any]) -> RunStream[Any] | None:
+        """The run after the one that acted on decided calls; None if that has answered the message."""
+        if not self._added:  # nothing happened in it, as without budget
+            return self._answer()
+        return self._resume() if resumed.finish == "approval" else None  # other calls waited, until it was added
 
     def _answer(self) -> RunStream[Any]:
         """The run that adds the message, and answers it."""

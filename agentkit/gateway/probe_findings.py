@@ -9,7 +9,7 @@ from agentkit.fit.calling_modes import CallingMode
 from agentkit.gateway.stream_faults import HARMLESS
 from agentkit.models.servers import SERVERS, UNKNOWN
 
-Calls = Literal["native", "text", "broken", "unread", "cut out", "none", "refused", "failed"]
+CallsSeen = Literal["native", "text", "broken", "unread", "cut out", "none", "refused", "failed"]
 """How a reply called the tool.
 
 - `native`: in the wire's own form; `broken`: so, but damaged.
@@ -33,7 +33,7 @@ class ReplyFinding:
         error: what the server or the reader said.
     """
 
-    calls: Calls
+    calls: CallsSeen
     format: str = ""
     faults: tuple[str, ...] = ()
     error: str = ""

@@ -101,8 +101,9 @@ async def test_streamed_it_is_the_same() -> None:
 
 
 async def test_a_line_of_thinking_for_each_call_if_that_is_asked_for() -> None:
-    reply = await whole_reply(served(FIND, "Found.", shows_calls=True), exchange("Where?"))
-    assert (reply["thinking"], reply["text"]) == ('[find {"name": "Ada"}]\n', "Found.")
+    reply = await whole_reply(served([Thinking("Hm."), FIND], FIND, "Found.", shows_calls=True), exchange("Where?"))
+    line = '[find {"name": "Ada"}]\n'
+    assert (reply["thinking"], reply["text"]) == (f"Hm.\n{line}{line}", "Found.")
 
 
 async def test_a_call_that_ends_the_run_is_the_answer() -> None:
@@ -124,7 +125,7 @@ async def test_a_limit_is_read_as_length() -> None:
 
 def test_every_end_of_a_run_is_an_end_of_a_reply_or_an_error() -> None:
     no_answer = {"invented_result", "unread_call", "no_call", "empty", "invalid_output", "error", "cancelled"}
-    every = {name for part in RunFinish.__args__ for name in part.__args__}  # type: ignore[attr-defined]
+    every = {name for part in RunFinish.__args__ for name in part.__args__}
     assert every == ENDS.keys() | no_answer
     assert not ENDS.keys() & no_answer
 
@@ -134,8 +135,7 @@ def test_every_end_of_a_run_is_an_end_of_a_reply_or_an_error() -> None:
 
 async def test_the_request_is_the_conversation() -> None:
     model = served("Lunch.")
-    said = [{"role": "assistant", "content": "Hello."}, "What is at noon?"]
-    await whole_reply(model, exchange("Hi.", *said))
+    await whole_reply(model, exchange("Hi.", {"role": "assistant", "content": "Hello."}, "What is at noon?"))
     assert texts(asked_of(model)[0].messages) == [
         ("system", "You write mail."),
         ("user", "Hi."),
@@ -289,8 +289,7 @@ async def test_a_new_thread_begins_with_the_clients_history_and_later_only_the_l
     threads: ThreadManager,
 ) -> None:
     model = served("One.", "Two.", threads=threads)
-    history = ["Hi.", {"role": "assistant", "content": "Hello."}]
-    await whole_reply(model, exchange(*history, "First?", thread_id="t1"))
+    await whole_reply(model, exchange("Hi.", {"role": "assistant", "content": "Hello."}, "First?", thread_id="t1"))
     await whole_reply(model, exchange("forgotten", "Second?", thread_id="t1"))
     assert [text for _, text in texts(await threads.get_llm_messages("t1"))] == [
         *("Hi.", "Hello.", "First?", "One.", "Second?", "Two."),
@@ -435,3 +434,18 @@ async def test_a_fault_of_the_author_is_named_in_the_log_only(caplog: pytest.Log
 async def test_a_budget_is_one_runs() -> None:
     agent = Agent(ScriptedModel([[FIND, Usage(90, 20)], "Never."]), [Mail()], budget=Budget(tokens=100))
     assert (await whole_reply(AgentModel(agent), exchange("Where?")))["finish"] == ["length"]
+
+
+async def test_a_gateway_that_shuts_down_ends_the_stream_with_an_error(tmp_path: Path) -> None:
+    manager, tool = ThreadManager(tmp_path / "served.db"), Slow()
+    model = AgentModel(Agent(ScriptedModel([["I work.", ToolCall("c1", "work")]]), [tool]), threads=manager)
+    answer = await model.answer(exchange("Go.", thread_id="t1", stream=True))
+
+    async def read() -> list[bytes]:
+        return [piece async for piece in answer.pieces]
+
+    reading = asyncio.create_task(read())
+    await until(lambda: tool.log == ["started"])
+    await model.aclose()
+    assert json.loads((await reading)[-1])["error"]["code"] == "run_ended"
+    assert tool.log == ["started", "ended"]

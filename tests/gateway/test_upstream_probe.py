@@ -15,6 +15,7 @@ from agentkit import formats
 from agentkit.cli.probe_report import lines, run_probe
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.gateway import stream_faults as faults
+from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.probe_findings import ModelFinding
 from agentkit.gateway.upstream_probe import ProbedServer, ProbeReport, get_time, listed_models, probe
 from agentkit.messages import ToolCall
@@ -125,6 +126,27 @@ async def test_what_harms_nobody_is_only_noted() -> None:
     found = await finding(NATIVE_WHOLE, quiet)
     assert (str(found.streamed), found.setting) == ("native", "--format auto")
     assert found.notes == (f"streamed: {faults.NO_DONE}, {faults.NO_USAGE}",)
+
+
+MESSAGE = {"id": "m", "type": "message", "role": "assistant", "stop_reason": "tool_use", "usage": {"output_tokens": 9}}
+TOOL_USE = {"type": "tool_use", "id": "c0", "name": "get_time", "input": {"city": "Ulm"}}
+ITEM = {"type": "function_call", "id": "i", "call_id": "c0", "name": "get_time", "arguments": '{"city": "Ulm"}'}
+RESPONSE = {"id": "r", "object": "response", "status": "completed", "output": [ITEM], "usage": {"output_tokens": 9}}
+
+
+@pytest.mark.parametrize(
+    ("wire", "reply", "path"),
+    [
+        ("messages", MESSAGE | {"content": [TOOL_USE]}, "/v1/messages"),
+        ("responses", RESPONSE, "/v1/responses"),
+    ],
+)
+async def test_the_other_wires(wire: WireName, reply: dict[str, Any], path: str) -> None:
+    with ReplayServer([json.dumps(reply).encode()] * 2) as replay:
+        url = replay.url.removesuffix("/v1") if wire == "messages" else replay.url
+        found = (await probe(ProbedServer(url, wire), ["qwen2.5"])).findings[0]
+        assert (found.whole.calls, found.streamed.calls, found.setting) == ("native", "native", "--format auto")
+        assert [request.path for request in replay.requests] == [path, path]
 
 
 async def test_a_server_that_refuses_tools() -> None:

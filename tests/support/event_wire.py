@@ -62,7 +62,7 @@ class NoUpstream:
     """The upstream of a route that an agent answers: nothing is sent to it."""
 
     wire: WireName = "chat"
-    server = None
+    server: str | None = None
 
     async def send(self, body: bytes, headers: Mapping[str, str]) -> UpstreamReply:
         raise AssertionError("an agent sends nothing to an upstream")
