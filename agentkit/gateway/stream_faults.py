@@ -24,6 +24,8 @@ STOP: Final = "finish_reason 'stop' with calls"
 NO_INDEX: Final = "calls without an index"
 SHARED: Final = "several calls at one index"
 GAPS: Final = "indices that do not count from 0"
+UNJOINED: Final = "pieces of arguments that do not join to JSON"
+OTHER_CHOICE: Final = "calls in another choice than the first"
 NO_ID: Final = "calls without an id"
 SAME_ID: Final = "one id for several calls"
 REPEATED: Final = "the id in every piece of a call, which SDKs join"
@@ -72,13 +74,12 @@ def _json(text: str) -> Any:
 
 
 def _of_chunks(chunks: list[Mapping[str, Any]]) -> Iterator[str]:
-    choices = [mapping_of(choice) for chunk in chunks for choice in items_of(chunk.get("choices"))[:1]]
+    every = [mapping_of(choice) for chunk in chunks for choice in items_of(chunk.get("choices"))]
+    choices = [choice for choice in every if not choice.get("index")]
     reasons = [choice["finish_reason"] for choice in choices if choice.get("finish_reason")]
-    pieces = [
-        mapping_of(piece)
-        for choice in choices
-        for piece in items_of(mapping_of(choice.get("delta") or choice.get("message")).get("tool_calls"))
-    ]
+    pieces = [mapping_of(piece) for choice in choices for piece in _calls_of(choice)]
+    if any(_calls_of(choice) for choice in every if choice.get("index")):
+        yield OTHER_CHOICE
     if choices and not reasons:
         yield NO_FINISH
     if pieces and reasons[-1:] == ["stop"]:
@@ -86,6 +87,10 @@ def _of_chunks(chunks: list[Mapping[str, Any]]) -> Iterator[str]:
     if not any(chunk.get("usage") for chunk in chunks):
         yield NO_USAGE
     yield from _of_calls(pieces, whole=any("message" in choice for choice in choices))
+
+
+def _calls_of(choice: Mapping[str, Any]) -> list[Any]:
+    return list(items_of(mapping_of(choice.get("delta") or choice.get("message")).get("tool_calls")))
 
 
 def _of_calls(pieces: list[Mapping[str, Any]], *, whole: bool) -> Iterator[str]:
@@ -107,8 +112,23 @@ def _of_calls(pieces: list[Mapping[str, Any]], *, whole: bool) -> Iterator[str]:
         yield SHARED
     elif set(indices) != set(range(len(set(indices)))):
         yield GAPS
+    elif not all(_is_json(text) for text in _joined(pieces)):
+        yield UNJOINED
     ids = {piece["id"]: piece["index"] for piece in named if piece.get("id")}
     if len(ids) < len({piece["index"] for piece in named if piece.get("id")}):
         yield SAME_ID
     if any(piece.get("id") and not function.get("name") for piece, function in zip(pieces, functions, strict=True)):
         yield REPEATED
+
+
+def _joined(pieces: list[Mapping[str, Any]]) -> list[str]:
+    """The arguments of each call, as an SDK joins their pieces."""
+    texts: dict[Any, str] = {}
+    for piece in pieces:
+        more = mapping_of(piece.get("function")).get("arguments")
+        texts[piece["index"]] = texts.get(piece["index"], "") + (more if isinstance(more, str) else "")
+    return list(texts.values())
+
+
+def _is_json(text: str) -> bool:
+    return not text.strip() or isinstance(_json(text), dict)
