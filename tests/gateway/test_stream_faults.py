@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recordings import ABSENT, rows
 
 from agentkit.gateway import stream_faults as faults
 from agentkit.gateway.stream_faults import faults_of
@@ -73,3 +74,17 @@ def test_arguments_that_are_an_object() -> None:
     call = {"id": "a", "function": {"name": "get", "arguments": {"city": "Ulm"}}}
     body = {"choices": [{"message": {"tool_calls": [call]}, "finish_reason": "tool_calls"}], "usage": USAGE}
     assert faults_of(json.dumps(body).encode(), streamed=False) == (faults.NO_TEXT,)
+
+
+RECORDED = [row for row in rows("wire.jsonl") if row["api"] == "openai-chat" and row["response"].get("sse")]
+
+
+@pytest.mark.parametrize(
+    "row",
+    RECORDED or [pytest.param({}, marks=pytest.mark.skip(reason=ABSENT))],
+    ids=lambda row: row.get("id", "absent"),
+)
+def test_what_providers_stream_harms_no_client(row: dict[str, Any]) -> None:
+    body = row["response"]["sse"].encode()
+    whole = faults.NO_FINISH if b'"error"' in body else None  # one provider's stream ends with its error
+    assert set(faults_of(body, streamed=True)) - faults.HARMLESS <= {whole}
