@@ -17,7 +17,8 @@ class UpstreamReply(NamedTuple):
     Attributes:
         status: the HTTP status.
         headers: with lower-case names.
-        pieces: the body as it arrives. Closing it ends the request: `aclose()`.
+        pieces: the body as it arrives. Closing it ends the request: `aclose()`. It raises a `RequestRefused` if the
+            upstream closed the connection too early (status 502), or takes too long (504).
     """
 
     status: int
@@ -102,7 +103,10 @@ class Exchange:
 class Answer(NamedTuple):
     """The response to a client: its status, its headers, and its body as it is made.
 
-    The gateway adds its own headers, and closes `pieces` if the client leaves.
+    The gateway adds its own headers, and closes `pieces` at the end and if the client leaves. Closing it ends the
+    request to the upstream, even if no piece was asked for: an async generator that was not started does not do that.
+    Each piece of a stream of events ends where an event ends, since heartbeats are written between pieces. If `pieces`
+    raises a `RequestRefused`, the gateway ends the stream with that error in the client's wire.
     """
 
     status: int

@@ -47,8 +47,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "telemetry": VALUES | {"models", "agent", "__init__"},
     "testing": PURE | RUNTIME | {"tool"},
     # drivers
-    "cli": PURE | RUNTIME | {"tool", "interop", "rollout", "fit", "__init__"},
+    "cli": PURE | RUNTIME | {"tool", "interop", "rollout", "fit", "gateway", "__init__"},
     "interop": PURE | RUNTIME | {"tool", "rollout", "__init__"},
+    "gateway": PURE | RUNTIME | {"tool", "fit", "__init__"},
 }
 """Room by room, the rooms that it may import; a new room gets its own line. Every room may import itself."""
 
@@ -90,6 +91,10 @@ HEAVY = (
     "prompt_toolkit",
     "pygments",
     "markdown_it",
+    "aiohttp",
+    "uvicorn",
+    "starlette",
+    "yaml",
 )
 
 

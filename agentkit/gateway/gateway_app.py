@@ -1,0 +1,332 @@
+"""The gateway as an ASGI application: guards, routes, answers, and what is counted and logged of them.
+
+Pure ASGI: no middleware between the bytes of an upstream and those of a client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Final
+from uuid import uuid4
+
+from agentkit.gateway.access_log import AccessLog
+from agentkit.gateway.answering import answer
+from agentkit.gateway.client_request import RequestRefused
+from agentkit.gateway.client_wire import PATHS, ClientWire, WireName
+from agentkit.gateway.error_replies import error_body, error_event, error_headers
+from agentkit.gateway.exchange import Answer, Exchange, ReplyRecord, Route
+from agentkit.gateway.gateway_config import GatewayConfig
+from agentkit.gateway.gateway_metrics import CONTENT_TYPE, GatewayMetrics
+from agentkit.gateway.gateway_spans import spans_of_process
+from agentkit.gateway.guards import (
+    Admission,
+    ClientLeft,
+    ClientWatch,
+    Guards,
+    Receive,
+    Scope,
+    Send,
+    check_json,
+    read_body,
+)
+from agentkit.gateway.http_headers import forwarded
+from agentkit.gateway.reply_sender import ReplySender
+from agentkit.gateway.routes import RouteTable, key_from, model_list
+
+LOG: Final = logging.getLogger("agentkit.gateway")
+
+HEARTBEATS: Final[Mapping[WireName, bytes]] = {
+    "chat": b": keep-alive\n\n",
+    "responses": b": keep-alive\n\n",
+    "messages": b'event: ping\ndata: {"type": "ping"}\n\n',
+}
+"""What clients of each wire ignore. Source: the HTML standard on comments; Anthropic's streaming guide on `ping`."""
+
+_WIRES: Final[Mapping[str, WireName]] = {path: wire for wire, path in PATHS.items()}
+_LINGER: Final = 2.0
+"""Seconds in which the rest of a refused body is read, since a client may read no reply before it has sent all."""
+
+
+@dataclass(slots=True)
+class _Request:
+    """One request, and what is logged of it."""
+
+    wire: WireName
+    headers: Mapping[bytes, bytes]
+    sender: ReplySender
+    since: float = field(default_factory=perf_counter)
+    id: str = ""
+    key: str = ""
+    model: str = ""
+    route: Route | None = None
+    record: ReplyRecord = field(default_factory=ReplyRecord)
+    error: RequestRefused | None = None
+    left: bool = False
+
+
+class Gateway:
+    """An ASGI application.
+
+    Args:
+        config: what it is set to.
+        wires: the clients' wires.
+        environment: the variables with keys.
+
+    Raises:
+        ConfigError: a key is not set, or the log cannot be written.
+    """
+
+    def __init__(
+        self,
+        config: GatewayConfig,
+        wires: Mapping[WireName, ClientWire],
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        keys = {name: key_from(environment, env, f"keys.{name}") for name, env in config.keys.items()}
+        self.config = config
+        self.routes = RouteTable(config, environment)
+        self._wires = wires
+        self._guards = Guards(config, keys)
+        self._passes_keys = not keys
+        self._admission = Admission(config.limits.concurrent, config.limits.queue, config.timeouts.queue)
+        self._metrics = GatewayMetrics()
+        self._spans = spans_of_process()
+        self._log = AccessLog(config.log)
+        self._pages: Mapping[str, Callable[[Mapping[bytes, bytes]], Awaitable[tuple[bytes, bytes]]]] = {
+            "/healthz": self._health,
+            "/metrics": self._figures,
+            "/v1/models": self._models,
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or follow the server's start and end."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            headers = dict(scope["headers"])
+            if (origin := self._guards.origin(headers)) is not None:
+                send = _for_page(send, origin)
+            wire = _WIRES.get(scope["path"])
+            if origin is not None and scope["method"] == "OPTIONS":
+                await _respond(send, 204, [], b"")
+            elif wire is not None and scope["method"] == "POST":
+                await self._reply(_Request(wire, headers, ReplySender(send)), scope, receive)
+            else:
+                await self._page(scope, headers, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            kind = (await receive())["type"]
+            if kind == "lifespan.shutdown":
+                await self.routes.pool.close()
+                self._log.close()
+            await send({"type": f"{kind}.complete"})
+            if kind == "lifespan.shutdown":
+                return
+
+    # ---------------------------------------------------------------- pages
+
+    async def _page(self, scope: Scope, headers: Mapping[bytes, bytes], send: Send) -> None:
+        """A path that is not a request to a model."""
+        path, method = scope["path"], scope["method"]
+        page = self._pages.get(path)
+        try:
+            self._guards.check(scope, public=path == "/healthz")
+            if page is None and path not in _WIRES:
+                known = ", ".join((*_WIRES, *self._pages))
+                raise RequestRefused(404, f"there is nothing at {path[:100]!r}; there are {known}", "not_found")
+            if page is None or method not in ("GET", "HEAD"):
+                raise RequestRefused(405, f"{path} expects {'POST' if page is None else 'GET'}", "method_not_allowed")
+            kind, body = await page(headers)
+        except RequestRefused as e:
+            wire: WireName | None = "messages" if b"anthropic-version" in headers else None
+            allow = [(b"allow", b"POST" if page is None else b"GET, HEAD")] if e.status == 405 else []
+            await _respond(send, e.status, [*error_headers(e), *allow], json.dumps(error_body(wire, e)).encode())
+            return
+        await _respond(send, 200, [(b"content-type", kind)], body)
+
+    async def _health(self, headers: Mapping[bytes, bytes]) -> tuple[bytes, bytes]:
+        """The state of the upstreams. The status is 200 even if they are down: restarting a gateway cures none."""
+        found = {"status": "ok", "upstreams": await self.routes.states()}
+        return b"application/json", json.dumps(found).encode()
+
+    async def _figures(self, headers: Mapping[bytes, bytes]) -> tuple[bytes, bytes]:
+        return CONTENT_TYPE, self._metrics.text().encode()
+
+    async def _models(self, headers: Mapping[bytes, bytes]) -> tuple[bytes, bytes]:
+        names = await self.routes.names(forwarded(headers.items(), credentials=self._passes_keys))
+        found = model_list(names, anthropic=b"anthropic-version" in headers)
+        return b"application/json", json.dumps(found).encode()
+
+    # ---------------------------------------------------------------- replies
+
+    async def _reply(self, asked: _Request, scope: Scope, receive: Receive) -> None:
+        """Answer a request to a model, whatever happens to it."""
+        self._metrics.running.add(1)
+        try:
+            asked.key = self._guards.check(scope)
+            check_json(asked.headers)
+            async with self._admission.slot():
+                await self._admitted(asked, receive)
+        except ClientLeft:
+            asked.left = True
+        except RequestRefused as e:
+            await self._fail(asked, e, receive)
+        except asyncio.CancelledError:
+            await self._fail(asked, RequestRefused(503, "the gateway is shutting down", "shutting_down"))
+        except Exception as e:  # noqa: BLE001 - a fault of the gateway must not end without an answer
+            LOG.error("a fault of the gateway: %s", "".join(traceback.format_tb(e.__traceback__)) + type(e).__name__)
+            await self._fail(asked, RequestRefused(500, "a fault of the gateway; its log says more", "internal_error"))
+        finally:
+            asked.sender.stop()
+            self._metrics.running.add(-1)
+            self._note(asked)
+
+    async def _admitted(self, asked: _Request, receive: Receive) -> None:
+        limits, timeouts = self.config.limits, self.config.timeouts
+        raw = await read_body(receive, asked.headers, limits.body_bytes, timeouts.request)
+        async with ClientWatch(receive) as watch:
+            try:
+                exchange = self._exchange(asked, raw)
+                with self._spans.request(exchange, asked.headers):
+                    await self._send(asked, await answer(exchange))
+            except asyncio.CancelledError:
+                if asked.sender.stalled:
+                    raise ClientLeft from None
+                raise
+            finally:
+                asked.left = watch.left
+
+    def _exchange(self, asked: _Request, raw: bytes) -> Exchange:
+        try:
+            body = json.loads(raw)
+        except (ValueError, RecursionError) as e:
+            raise RequestRefused(400, f"the body is not JSON: {e}", "invalid_json") from None
+        if not isinstance(body, dict):
+            raise RequestRefused(400, f"expected a JSON object, found {raw[:60]!r}", "invalid_request")
+        asked.route = self.routes.find(body.get("model"))
+        asked.model = body["model"]
+        headers = forwarded(asked.headers.items(), credentials=self._passes_keys)
+        return Exchange(self._wires[asked.wire], body, raw, headers, asked.route, asked.record)
+
+    async def _send(self, asked: _Request, found: Answer) -> None:
+        """Write an answer."""
+        sender, timeouts = asked.sender, self.config.timeouts
+        headers = dict(found.headers)
+        asked.id = headers.get(b"x-request-id", b"").decode("latin-1") or f"req_{uuid4().hex}"
+        streaming = headers.get(b"content-type", b"").startswith(b"text/event-stream")
+        pieces = found.pieces
+        try:
+            if streaming:
+                headers[b"cache-control"] = b"no-cache"
+                headers[b"x-accel-buffering"] = b"no"  # nginx would collect the stream
+                await sender.start(found.status, self._head(asked, headers))
+                sender.beat(HEARTBEATS[asked.wire], timeouts.heartbeat, timeouts.idle)
+            async for piece in pieces:
+                if not sender.status:
+                    headers[b"x-agentkit-repairs"] = ", ".join(dict.fromkeys(asked.record.repairs)).encode()
+                    await sender.start(found.status, self._head(asked, headers))
+                await sender.write(piece)
+            if not sender.status:
+                await sender.start(found.status, self._head(asked, headers))
+            await sender.end()
+        finally:
+            with suppress(Exception):  # the connection to the upstream may be closed already
+                await pieces.aclose()  # type: ignore[attr-defined]
+
+    def _head(self, asked: _Request, headers: dict[bytes, bytes]) -> list[tuple[bytes, bytes]]:
+        """The headers of an answer, with the gateway's."""
+        headers[b"x-request-id"] = asked.id.encode("latin-1")
+        if asked.wire == "messages":
+            headers[b"request-id"] = headers[b"x-request-id"]
+        headers[b"x-agentkit-format"] = (asked.record.format or (asked.route.format if asked.route else "")).encode()
+        return [(name, value) for name, value in headers.items() if value]
+
+    async def _fail(self, asked: _Request, error: RequestRefused, receive: Receive | None = None) -> None:
+        """End a response with an error. One that is half sent and not a stream is cut off: the client sees that."""
+        asked.error = error
+        sender = asked.sender
+        if sender.streaming:
+            await sender.end(error_event(asked.wire, error))
+        elif not sender.status:
+            asked.id = asked.id or f"req_{uuid4().hex}"
+            body = error.body or json.dumps(error_body(asked.wire, error)).encode()
+            headers = [*error_headers(error), (b"content-length", str(len(body)).encode())]
+            if error.status in (408, 413):
+                headers.append((b"connection", b"close"))  # the rest of the request is not read
+            await sender.start(error.status, [*self._head(asked, {}), *headers])
+            await sender.write(body)
+            if error.status == 413 and receive is not None:
+                await _linger(receive)
+            await sender.end()
+
+    def _note(self, asked: _Request) -> None:
+        """Count and log a request that has ended."""
+        seconds = perf_counter() - asked.since
+        first = None if asked.sender.first is None else asked.sender.first - asked.since
+        upstream = getattr(getattr(asked.route, "upstream", None), "settings", None)
+        status = asked.sender.status or 499  # nginx's number for a client that has left
+        record, error = asked.record, asked.error
+        self._metrics.count(asked.model, asked.wire, status, seconds, first, asked.left, record)
+        if upstream is not None and error is not None and error.code.startswith("upstream"):
+            self._metrics.count_upstream_error(upstream.name, error.code)
+        self._spans.count(asked.model, asked.wire, status, seconds, first, record)
+        self._log.write(
+            id=asked.id or None,
+            key=asked.key or None,
+            model=asked.model[:200] or None,
+            upstream=upstream and upstream.name,
+            wire=asked.wire,
+            status=status,
+            error=error and error.code,
+            ms=round(seconds * 1000, 1),
+            ttft_ms=None if first is None else round(first * 1000, 1),
+            input_tokens=record.usage and record.usage.input_tokens,
+            output_tokens=record.usage and record.usage.output_tokens,
+            format=record.format or None,
+            recovered=record.recovered or None,
+            repairs=len(record.repairs) or None,
+            asked_again=record.asked_again or None,
+            recovery_failed=record.recovery_failed or None,
+            client_left=asked.left or None,
+        )
+
+
+async def _respond(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    length = [] if status == 204 else [(b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, *length]})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _linger(receive: Receive) -> None:
+    """Read on for a moment after a refused body."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER):
+            while (await receive()).get("more_body"):
+                pass
+
+
+def _for_page(send: Send, origin: bytes) -> Send:
+    """Let an allowed web page read the response."""
+    more = [
+        (b"access-control-allow-origin", origin),
+        (b"access-control-allow-headers", b"authorization, content-type, x-api-key, anthropic-version, *"),
+        (b"access-control-allow-methods", b"GET, POST"),
+        (b"access-control-expose-headers", b"*"),
+        (b"vary", b"origin"),
+    ]
+
+    async def sent(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], *more]}
+        await send(message)
+
+    return sent

@@ -1,0 +1,164 @@
+"""Forwards a reply without reading it: the bytes of the upstream, and its errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from agentkit.gateway.client_request import RequestRefused
+from agentkit.gateway.client_wire import PATHS
+from agentkit.gateway.exchange import Answer, Exchange, UpstreamReply
+from agentkit.gateway.http_headers import request_id, returned
+
+MAX_WHOLE: Final = 4 * 1024 * 1024
+"""Bytes of a whole reply that are collected before its status is sent, so that an error can still be reported."""
+
+MAX_EVENT: Final = 1024 * 1024
+"""Bytes of one event of a stream that are collected; a longer one is forwarded in parts."""
+
+_SHOWN: Final = 300  # characters of a body that is not an error of any wire
+
+
+async def answer_raw(exchange: Exchange) -> Answer:
+    """Forward a request and its reply, with nothing changed but the name of the model.
+
+    Raises:
+        RequestRefused: the upstream speaks another wire, cannot be reached, or fails with something that the client's
+            wire has no place for.
+    """
+    route = exchange.route
+    if exchange.wire.name != route.upstream.wire:
+        path = PATHS[route.upstream.wire]
+        message = f"the model {exchange.body['model']!r:.100} is forwarded as it is: send its requests to {path}"
+        raise RequestRefused(400, message, "invalid_request", param="model")
+    exchange.record.format = "raw"
+    reply = await route.upstream.send(raw_body(exchange), exchange.headers)
+    return await forward(reply)
+
+
+def raw_body(exchange: Exchange) -> bytes:
+    """Return a request's bytes, unchanged if its model has the same name at the upstream."""
+    if exchange.body["model"] == exchange.route.model:
+        return exchange.raw
+    return json.dumps({**exchange.body, "model": exchange.route.model}, separators=(",", ":")).encode()
+
+
+async def forward(reply: UpstreamReply) -> Answer:
+    """Return an upstream's reply in the client's wire unchanged.
+
+    Raises:
+        RequestRefused: it is an error in no wire, a redirect, or was cut off before anything of it was sent.
+    """
+    kind = reply.headers.get("content-type", "")
+    headers = [*returned(reply.headers), (b"x-request-id", request_id(reply.headers).encode("latin-1", "replace"))]
+    if kind:
+        headers.append((b"content-type", kind.encode("latin-1", "replace")))
+    if reply.status >= 300:
+        body = b"".join([piece async for piece in reply.pieces])
+        if reply.status < 400 or not isinstance(_json(body), dict):
+            raise unreadable(reply, body)
+        return Answer(reply.status, headers, _one(body))
+    if kind.startswith("text/event-stream"):
+        return Answer(reply.status, headers, WholeEvents(reply.pieces))
+    return Answer(reply.status, headers, await _whole(reply.pieces))
+
+
+def unreadable(reply: UpstreamReply, body: bytes) -> RequestRefused:
+    """Return the error for a reply that is not one of any wire, such as a proxy's page."""
+    shown = body[:_SHOWN].decode(errors="replace").strip()
+    message = f"the upstream answered with status {reply.status}: {shown or 'no body'}"
+    after = reply.headers.get("retry-after", "")
+    seconds = float(after) if after.isdecimal() else None
+    return RequestRefused(reply.status if reply.status >= 400 else 502, message, "upstream_error", retry_after=seconds)
+
+
+class WholeEvents:
+    """A stream in pieces that end where an event ends; a part of an event that is cut off is not among them.
+
+    Args:
+        pieces: of the upstream.
+    """
+
+    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
+        self._pieces = pieces
+        self._held: list[bytes] = []
+        self._size = 0
+
+    def __aiter__(self) -> WholeEvents:
+        return self
+
+    async def __anext__(self) -> bytes:
+        async for piece in self._pieces:
+            before = self._held[-1][-3:] if self._held else b""  # the end of an event may be cut
+            end = _end_of_events(before + piece) - len(before)
+            self._held.append(piece)
+            self._size += len(piece)
+            if self._size > MAX_EVENT and end <= 0:
+                end = len(piece)
+            if end > 0:
+                whole, rest = b"".join(self._held), len(piece) - end
+                self._held = [whole[len(whole) - rest :]] if rest else []
+                self._size = rest
+                return whole[: len(whole) - rest] if rest else whole
+        if not self._held:
+            raise StopAsyncIteration
+        rest_of_it = b"".join(self._held)
+        self._held = []
+        return rest_of_it
+
+    async def aclose(self) -> None:
+        """End the request."""
+        await self._pieces.aclose()  # type: ignore[attr-defined]
+
+
+def _end_of_events(text: bytes) -> int:
+    """Where the last complete event of a text ends; 0 if there is none."""
+    line_feeds, both = text.rfind(b"\n\n"), text.rfind(b"\r\n\r\n")
+    return max(line_feeds + 2 if line_feeds >= 0 else 0, both + 4 if both >= 0 else 0)
+
+
+class _Whole:
+    """A reply that is not a stream: its first part has been read."""
+
+    def __init__(self, start: bytes, pieces: AsyncIterator[bytes]) -> None:
+        self._start = start
+        self._pieces = pieces
+
+    def __aiter__(self) -> _Whole:
+        return self
+
+    async def __anext__(self) -> bytes:
+        start, self._start = self._start, b""
+        return start or await anext(self._pieces)
+
+    async def aclose(self) -> None:
+        """End the request."""
+        await self._pieces.aclose()  # type: ignore[attr-defined]
+
+
+async def _whole(pieces: AsyncIterator[bytes]) -> _Whole:
+    """A reply of which all that fits has been read, so that it is complete or its failure can be reported."""
+    kept = []
+    size = 0
+    try:
+        async for piece in pieces:
+            kept.append(piece)
+            size += len(piece)
+            if size > MAX_WHOLE:
+                break
+    except BaseException:
+        await pieces.aclose()  # type: ignore[attr-defined]
+        raise
+    return _Whole(b"".join(kept), pieces)
+
+
+async def _one(body: bytes) -> AsyncIterator[bytes]:
+    yield body
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,329 @@
+"""Model servers over HTTP: one pooled client for all of them, deadlines, and retries before the first byte of a reply.
+
+Needs aiohttp, which is loaded with the first request. Knows nothing of what is in a request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from agentkit.errors import ProviderError
+from agentkit.gateway.client_request import RequestRefused
+from agentkit.gateway.client_wire import PATHS, WireName
+from agentkit.gateway.exchange import UpstreamReply
+from agentkit.gateway.gateway_config import GatewayTimeouts, UpstreamSettings
+from agentkit.models.retry import Retry
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+
+MAX_ERROR: Final = 1024 * 1024
+"""Bytes that are read of an error's body."""
+
+ERROR_SECONDS: Final = 10.0
+"""Seconds within which an error's body must have arrived."""
+
+REPEATED: Final = frozenset((429, 503, 529))
+"""Statuses of a server that has not started on the request."""
+
+RETRY: Final = Retry(times=2, first=0.5, longest=4.0, patience=10.0)
+"""How a request is repeated. The client repeats it as well, so the gateway gives up early."""
+
+ANTHROPIC_VERSION: Final = "2023-06-01"
+
+_OAUTH: Final = "sk-ant-oat"  # Anthropic's tokens for `Authorization`; it refuses them in `x-api-key`
+
+
+class ConnectionPool:
+    """The one HTTP client of a process, opened with the first request."""
+
+    def __init__(self, timeouts: GatewayTimeouts) -> None:
+        self.timeouts = timeouts
+        self._session: ClientSession | None = None
+
+    def session(self) -> ClientSession:
+        """Return the client."""
+        if self._session is None:
+            import aiohttp
+
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.timeouts.connect),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                skip_auto_headers=("user-agent",),
+            )
+        return self._session
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+
+
+class HttpUpstream:
+    """One model server.
+
+    Args:
+        settings: its address, its wire and its kind.
+        key: its key; None passes the client's key on.
+        pool: the process's connections.
+        retry: how a request is repeated.
+    """
+
+    def __init__(self, settings: UpstreamSettings, key: str | None, pool: ConnectionPool, retry: Retry = RETRY) -> None:
+        self.settings = settings
+        self.wire: WireName = settings.wire
+        self.server = settings.server
+        self.has_key = key is not None
+        self.reachable: bool | None = None
+        self._key = key
+        self._pool = pool
+        self._retry = retry
+        self._base = base_url(settings.url, settings.wire)
+
+    async def send(self, body: bytes, headers: Mapping[str, str]) -> UpstreamReply:
+        """Send a request to the path of its wire.
+
+        It is repeated after 429, 503 and 529, and if the connection was refused or closed before a byte arrived.
+
+        Raises:
+            RequestRefused: it cannot be reached (status 502), or did not answer in time (504).
+        """
+        path = PATHS[self.wire].removeprefix("/v1")
+        sent = {"content-type": "application/json", "accept": headers.get("accept", "*/*"), **self._headers(headers)}
+        failures = 1
+        outcome = await self._attempt("POST", path, body, sent)
+        while (seconds := self._wait(outcome, failures)) is not None:
+            await asyncio.sleep(seconds)
+            failures += 1
+            outcome = await self._attempt("POST", path, body, sent)
+        if isinstance(outcome, RequestRefused):
+            raise outcome
+        return outcome
+
+    async def models(self, headers: Mapping[str, str], seconds: float) -> list[str]:
+        """Return the names of its models.
+
+        Args:
+            headers: of the client, for its key.
+            seconds: the time that it has.
+
+        Raises:
+            RequestRefused: it cannot be reached, or its answer is not a list of models.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                reply = await self._attempt("GET", "/models", None, self._headers(headers))
+                if isinstance(reply, RequestRefused):
+                    raise reply
+                text = b"".join([piece async for piece in reply.pieces])
+        except TimeoutError:
+            raise RequestRefused(504, f"no list of models within {seconds:g} s", "upstream_timeout") from None
+        try:
+            found = json.loads(text)
+            return [str(one["id"]) for one in found["data"]]
+        except (ValueError, LookupError, TypeError):
+            raise RequestRefused(502, f"status {reply.status}, and no list of models", "upstream_invalid") from None
+
+    def _headers(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """The headers of a request, with the key as the server's wire has it."""
+        sent = {**headers, "accept-encoding": "identity"}
+        messages = self.wire == "messages"
+        if messages:
+            sent.setdefault("anthropic-version", ANTHROPIC_VERSION)
+        bearer = sent.get("authorization", "").partition(" ")[2]
+        key = self._key or sent.get("x-api-key") or bearer
+        if self._key is not None:
+            sent.pop("authorization", None)
+        if not key:
+            return sent
+        if messages and not key.startswith(_OAUTH):
+            sent["x-api-key"] = key
+        else:
+            sent.pop("x-api-key", None)
+        if not messages or key.startswith(_OAUTH) or (self.server is not None and self._key is not None):
+            sent["authorization"] = f"Bearer {key}"  # servers of open models expect it on every path
+        return sent
+
+    async def _attempt(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> UpstreamReply | RequestRefused:
+        """One attempt; an error that may be repeated is returned."""
+        import aiohttp
+
+        session, timeouts = self._pool.session(), self._pool.timeouts
+        try:
+            async with asyncio.timeout(timeouts.first_byte):
+                response = await session.request(
+                    method, self._base + path, data=body, headers=headers, allow_redirects=False
+                )
+        except aiohttp.ConnectionTimeoutError:
+            return self._refusal(504, f"no connection within {timeouts.connect:g} s", "upstream_timeout")
+        except TimeoutError:
+            return self._refusal(504, f"no answer within {timeouts.first_byte:g} s", "upstream_timeout")
+        except (aiohttp.ClientConnectionError, ConnectionError) as e:
+            return self._refusal(502, _reason(e), "upstream_unreachable")
+        except (aiohttp.ClientError, ValueError) as e:
+            return self._refusal(502, f"its answer is not HTTP ({type(e).__name__})", "upstream_invalid")
+        self.reachable = response.status < 500
+        named = {name.lower(): value for name, value in response.headers.items()}
+        if response.status >= 400:
+            return UpstreamReply(response.status, named, _Known(await _error_body(response)))
+        return UpstreamReply(response.status, named, ReplyPieces(response, timeouts, self.settings.name))
+
+    def _refusal(self, status: int, reason: str, code: str) -> RequestRefused:
+        self.reachable = False
+        return RequestRefused(status, f"the upstream {self.settings.name}: {reason}", code)
+
+    def _wait(self, outcome: UpstreamReply | RequestRefused, failures: int) -> float | None:
+        """Seconds before the next attempt; None if there is none."""
+        from agentkit.models.provider_errors import kind_of_status, retry_after
+
+        if isinstance(outcome, RequestRefused):
+            if outcome.code != "upstream_unreachable":
+                return None
+            error = ProviderError("", kind="connection", provider="")
+        elif outcome.status in REPEATED:
+            after = retry_after(outcome.headers, time.time())
+            code = _code(outcome.pieces.body) if isinstance(outcome.pieces, _Known) else None
+            advice = {"true": True, "false": False}.get(outcome.headers.get("x-should-retry", ""))
+            kind = kind_of_status(outcome.status)
+            error = ProviderError("", kind=kind, provider="", retry_after=after, code=code, advice=advice)
+        else:
+            return None
+        return self._retry.wait(failures, error, random.random())
+
+
+class ReplyPieces:
+    """The body of a reply as it arrives. It is read only as fast as it is asked for.
+
+    Args:
+        response: its status and headers have arrived.
+        timeouts: `idle` between two pieces, `total` for all of it.
+        name: the upstream's, for messages.
+
+    Raises:
+        RequestRefused: when it is iterated; the connection was closed before the body ended (502), or it took too
+            long (504).
+    """
+
+    def __init__(self, response: ClientResponse, timeouts: GatewayTimeouts, name: str) -> None:
+        self._response = response
+        self._timeouts = timeouts
+        self._name = name
+        self._loop = asyncio.get_running_loop()
+        self._end = self._loop.time() + timeouts.total
+        self._asked: float | None = None
+        self._timer = self._loop.call_later(min(timeouts.idle, timeouts.total), self._check)
+
+    def __aiter__(self) -> ReplyPieces:
+        return self
+
+    async def __anext__(self) -> bytes:
+        import aiohttp
+
+        self._asked = self._loop.time()
+        try:
+            piece = await self._response.content.readany()
+        except TimeoutError as e:
+            raise RequestRefused(504, f"the upstream {self._name}: {e}", "upstream_timeout") from None
+        except (aiohttp.ClientError, ConnectionError, ValueError) as e:
+            reason = f"its reply was cut off ({type(e).__name__})"
+            raise RequestRefused(502, f"the upstream {self._name}: {reason}", "upstream_interrupted") from None
+        self._asked = None  # from here on, it is the client that takes its time
+        if not piece:
+            self._timer.cancel()
+            raise StopAsyncIteration
+        return piece
+
+    async def aclose(self) -> None:
+        """End the request: unless its reply is complete, the connection is closed."""
+        self._timer.cancel()
+        self._response.close()
+
+    def _check(self) -> None:
+        """Runs when the reply may be late: one timer for all of its pieces."""
+        now = self._loop.time()
+        asked = now if self._asked is None else self._asked
+        due = min(asked + self._timeouts.idle, self._end)
+        if now < due:
+            self._timer = self._loop.call_later(due - now, self._check)
+            return
+        late = now >= self._end
+        seconds = self._timeouts.total if late else self._timeouts.idle
+        reason = f"its reply took longer than {seconds:g} s" if late else f"nothing arrived for {seconds:g} s"
+        self._response.content.set_exception(TimeoutError(reason))
+
+
+class _Known:
+    """A body that was read."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self._pieces = iter([body] if body else [])
+
+    def __aiter__(self) -> _Known:
+        return self
+
+    async def __anext__(self) -> bytes:
+        for piece in self._pieces:
+            return piece
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Do nothing: there is no connection."""
+
+
+async def _error_body(response: ClientResponse) -> bytes:
+    """The body of an error, as far as it arrives."""
+    import aiohttp
+
+    kept = bytearray()
+    try:
+        async with asyncio.timeout(ERROR_SECONDS):
+            while len(kept) < MAX_ERROR and (piece := await response.content.readany()):
+                kept += piece
+    except (TimeoutError, aiohttp.ClientError, ConnectionError, ValueError):
+        pass  # the status says more than the lack of a body
+    response.close()
+    return bytes(kept[:MAX_ERROR])
+
+
+def _code(body: bytes) -> str | None:
+    """The code in an error's body."""
+    try:
+        error: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    error = error.get("error") if isinstance(error, dict) else None
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, str) else None
+
+
+def _reason(error: Exception) -> str:
+    """Why there is no connection, without an address that may hold a key."""
+    inner = getattr(error, "os_error", error)
+    if isinstance(inner, ConnectionRefusedError):
+        return "the connection was refused: no server listens at its address"
+    if "DNS" in type(error).__name__:
+        return "its name cannot be resolved"
+    return f"the connection was closed before an answer ({type(error).__name__})"
+
+
+def base_url(url: str, wire: WireName) -> str:
+    """Return the URL before `/chat/completions`, `/responses`, `/messages` and `/models`.
+
+    >>> base_url("http://127.0.0.1:8000", "chat"), base_url("https://openrouter.ai/api/v1/", "chat")
+    ('http://127.0.0.1:8000/v1', 'https://openrouter.ai/api/v1')
+    >>> base_url("https://api.deepseek.com/anthropic", "messages")
+    'https://api.deepseek.com/anthropic/v1'
+    """
+    bare = url.rstrip("/")
+    path = urlsplit(bare).path
+    return bare if path and (wire != "messages" or path.endswith("/v1")) else f"{bare}/v1"

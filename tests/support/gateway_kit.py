@@ -1,0 +1,64 @@
+"""A gateway for the tests: ours under a real uvicorn in a thread, and `agentkit serve` in a process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from agentkit.gateway.wires import WIRES
+from agentkit.gateway.gateway_app import Gateway
+from agentkit.gateway.gateway_config import config_of
+from agentkit.gateway.gateway_server import address_of, listen, server_of
+
+
+@contextmanager
+def gateway(settings: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The URL of a gateway in a thread.
+
+    Args:
+        settings: as in its YAML file; without a log and at a free port, if they do not say otherwise.
+        environment: the variables with keys.
+    """
+    config = config_of({"port": 0, "log": None, **settings}, str)
+    server = server_of(Gateway(config, WIRES, environment or {}))
+    with listen(config) as listening:
+        runner = asyncio.Runner(loop_factory=server.config.get_loop_factory())
+        thread = threading.Thread(target=lambda: runner.run(server.serve(sockets=[listening])), daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.001)
+        try:
+            yield address_of(listening)
+        finally:
+            server.should_exit = True
+            thread.join(10)
+            runner.close()
+
+
+def raw(url: str, wire: str = "chat", **more: Any) -> dict[str, Any]:
+    """Settings of a gateway that forwards to one server."""
+    return {"upstreams": {"fake": {"url": url, "wire": wire}}, "models": {"*": {"format": "raw"}}, **more}
+
+
+@contextmanager
+def served(*options: str, folder: Path | None = None, **env: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The URL of `agentkit serve`, and its process."""
+    command = [sys.executable, "-m", "agentkit", "serve", "--port", "0", *options]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    running = subprocess.Popen(command, cwd=folder, env={**os.environ, **env}, **pipes)
+    assert running.stderr is not None
+    try:
+        said = running.stderr.readline()
+        assert said.startswith("serving at "), said + running.stderr.read()
+        yield said.split()[2].rstrip(":"), running
+    finally:
+        running.kill()
+        running.communicate()
