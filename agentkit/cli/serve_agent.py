@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Final
 
 from agentkit.cli.flag_words import find_here
 from agentkit.errors import ConfigError
@@ -11,11 +11,15 @@ from agentkit.errors import ConfigError
 if TYPE_CHECKING:
     from agentkit.gateway.agent_model import AgentModel
 
+AGENT_OPTIONS: Final = ("agent", "store", "unapproved", "show_calls")
+"""The names of the options."""
+
+UNAPPROVED: Final = ("deny", "safe", "ask")
+"""What becomes of calls that need approval, see `agentkit.gateway.agent_model`, which takes long to load."""
+
 
 def add_agent(command: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    from agentkit.gateway.agent_model import Unapproved
-
     command.add_argument(
         "--agent", metavar="MODULE:NAME", help="serve an Agent with its own tools as a model, such as shop:agent"
     )
@@ -26,7 +30,7 @@ def add_agent(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--unapproved",
-        choices=get_args(Unapproved),
+        choices=UNAPPROVED,
         help="calls of the agent that need approval: deny them; offer safe tools only; or let them wait in their "
         "thread, and ask in the reply; default: deny",
     )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from agentkit.cli.serve_agent import add_agent, agent_of
+from agentkit.cli.serve_agent import UNAPPROVED, add_agent, agent_of
 from agentkit.errors import ConfigError
-from agentkit.gateway.agent_model import AgentModel
+from agentkit.gateway.agent_model import AgentModel, Unapproved
 
 SHOP = """
 from agentkit import Agent
@@ -34,6 +35,10 @@ def test_the_agent_of_a_file_in_this_folder(tmp_path: Path, monkeypatch: pytest.
     assert served is not None
     assert served.name == "shop"
     asyncio.run(served.aclose())
+
+
+def test_the_choices_are_those_of_the_agent() -> None:
+    assert get_args(Unapproved) == UNAPPROVED
 
 
 def test_no_agent() -> None:

@@ -11,7 +11,7 @@ from agentkit.events import Finish, SourceEvent, Text, Thinking, Usage, as_json
 from agentkit.gateway.agent_model import AgentModel
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.client_wire import ReplyWriter, WireName
-from agentkit.gateway.exchange import Exchange, Route, UpstreamReply
+from agentkit.gateway.exchange import Exchange, NoUpstream, Route
 from agentkit.models import ModelRequest
 from agentkit.toolspec import ToolSpec
 
@@ -56,16 +56,6 @@ class _Lines:
 
     def fail(self, error: RequestRefused) -> bytes:
         return json.dumps(EventWire().error(error)).encode() + b"\n"
-
-
-class NoUpstream:
-    """The upstream of a route that an agent answers: nothing is sent to it."""
-
-    wire: WireName = "chat"
-    server: str | None = None
-
-    async def send(self, body: bytes, headers: Mapping[str, str]) -> UpstreamReply:
-        raise AssertionError("an agent sends nothing to an upstream")
 
 
 def exchange(*said: str | Mapping[str, Any], headers: Mapping[str, str] | None = None, **body: Any) -> Exchange:
