@@ -94,13 +94,13 @@ class CallPiece:
 
 
 class ServerReply:
-    """Reads one reply as it streams.
+    """Read one reply as it streams.
 
-    Visible text is what is no call, thinking with its tags included: a server's reasoning parser has cut that before.
+    Visible text is the text around calls, including thinking with its tags: a reasoning parser removes it before.
     What a model writes as a tool's result is left out. The arguments of a call whose text cannot be read stay
     incomplete, so that no client runs it; if nothing of it has been sent, its text is visible.
 
-    It never raises: after a fault of ours the rest of the reply is visible as it was written, and the fault is logged.
+    It never raises: after a bug in agentkit the rest of the reply is visible as it was written, and the bug is logged.
 
     Args:
         read: the formats.
@@ -127,7 +127,7 @@ class ServerReply:
         try:
             events = self._parser.close(text) if last else self._parser.feed(text)
             pieces = [piece for event in events for piece in self._pieces(event)]
-        except Exception:  # noqa: BLE001 - a fault of ours costs a server's client no text
+        except Exception:  # noqa: BLE001 - a bug in agentkit costs a server's client no text
             _LOG.exception("agentkit failed to read a reply; the rest of it is passed on as text")
             self._parser = None
             return [text] if text else []
@@ -152,7 +152,6 @@ class ServerReply:
                 yield call.raw
             case _:
                 pass
-
 
     def _end(self, index: int, call: ToolCall) -> CallPiece:
         """The rest of a call; nothing of it if its arguments contradict what was sent, so that it stays incomplete."""
@@ -181,13 +180,13 @@ def _joined(pieces: Iterable[str | CallPiece]) -> list[str | CallPiece]:
 def whole_reply(read: ReadFormats, tools: Sequence[ToolSpec], text: str) -> tuple[str, list[ToolCall]]:
     """Read a whole reply: the visible text, and the calls. The text of an unreadable call is visible.
 
-    It never raises: on a fault of ours all of the text is visible, and the fault is logged.
+    It never raises: on a bug in agentkit all of the text is visible, and the bug is logged.
     """
     if not tools:
         return text, []
     try:
         events = Parser(read.formats, tools).close(text)
-    except Exception:  # noqa: BLE001 - a fault of ours costs a server's client no text
+    except Exception:  # noqa: BLE001 - a bug in agentkit costs a server's client no text
         _LOG.exception("agentkit failed to read a reply; it is passed on as text")
         return text, []
     tags = read.thinking_tags

@@ -1,4 +1,4 @@
-"""SGLang (https://github.com/sgl-project/sglang): agentkit's formats as its tool parsers, `--tool-call-parser agentkit_xml`.
+"""SGLang (https://github.com/sgl-project/sglang): formats as its tool parsers, `--tool-call-parser agentkit_hermes`.
 
 SGLang calls `register_formats` in each of its processes before it reads its arguments: the entry point group
 `sglang.srt.plugins`. Source: SGLang 0.5.23, `sglang/srt/function_call/`, `sglang/srt/plugins/`.
@@ -68,7 +68,7 @@ class FormatDetector:
         self._reply: ServerReply | None = None
 
     def has_tool_call(self, text: str) -> bool:
-        """Whether a text may hold a call: False only if it has no mark of one."""
+        """Return False if a text certainly holds no call: it has no mark with which one begins."""
         python = any(isinstance(part, PythonCall) for f in self.read.formats for s in f.shapes for part in s.call)
         return any(mark in text for mark in ("<[{(" if python else "<[{"))
 

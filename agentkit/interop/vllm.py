@@ -1,7 +1,8 @@
-"""vLLM (https://github.com/vllm-project/vllm): agentkit's formats as its tool parsers, `--tool-call-parser agentkit_xml`.
+"""vLLM (https://github.com/vllm-project/vllm): formats as its tool parsers, `--tool-call-parser agentkit_hermes`.
 
 vLLM calls `register_formats` in each of its processes before it reads its arguments: the entry point group
-`vllm.general_plugins`. Source: vLLM 0.33.0, `vllm/tool_parsers/abstract_tool_parser.py`, `vllm/parser/abstract_parser.py`.
+`vllm.general_plugins`. Source: vLLM 0.33.0, `vllm/tool_parsers/abstract_tool_parser.py`,
+`vllm/parser/abstract_parser.py`.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class FormatToolParser:
     def adjust_request(self, request: Any) -> Any:
         """Have the text left as the model writes it, and forced or strict calls constrained to the format's grammar.
 
-        With `tool_choice="auto"` only if a tool is strict and the request has no constraint of its own.
+        With `tool_choice="auto"` only if a tool is strict and the request has no other constraint.
         """
         if not self._offered(request):
             return request
