@@ -26,9 +26,9 @@ from agentkit.events import (
     Thinking,
 )
 from agentkit.formats import Format, Parser, ToolSpec
-from agentkit.gateway.argument_text import ArgumentText, ContradictedArguments
 from agentkit.grammar import grammar
 from agentkit.messages import ToolCall
+from agentkit.models.argument_text import ArgumentText, ContradictedArguments
 
 _LOG: Final = logging.getLogger("agentkit.interop")
 
