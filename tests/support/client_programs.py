@@ -93,6 +93,7 @@ def openai_chat(url: str, model: str, streamed: bool) -> Seen:
         for call in said.tool_calls:
             result = tools.call(call.function.name, call.function.arguments)
             messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
+    client.close()
     return tools.seen(texts)
 
 
@@ -122,6 +123,7 @@ def openai_responses(url: str, model: str, streamed: bool) -> Seen:
         for call in calls:
             result = tools.call(call.name, call.arguments)
             items.append({"type": "function_call_output", "call_id": call.call_id, "output": result})
+    client.close()
     return tools.seen(texts)
 
 
@@ -152,6 +154,7 @@ def anthropic_messages(url: str, model: str, streamed: bool) -> Seen:
             for call in calls
         ]
         messages.append({"role": "user", "content": results})
+    client.close()
     return tools.seen(texts)
 
 
@@ -214,13 +217,17 @@ def openai_agents_responses(url: str, model: str, streamed: bool) -> Seen:
     return _agents(url, model, streamed, "responses")
 
 
-def _pydantic(made: Any, streamed: bool) -> Seen:
+def _pydantic(client: Any, made: Callable[[Any], Any], streamed: bool) -> Seen:
     from pydantic_ai import Agent, PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta, Tool
 
     tools = Tools()
-    agent = Agent(made, tools=[Tool(made, sequential=True) for made in (tools.find_city, tools.read_weather)])
+    offered = [Tool(tool, sequential=True) for tool in (tools.find_city, tools.read_weather)]
 
     async def run() -> list[str]:
+        async with client:
+            return await seen(Agent(made(client), tools=offered))
+
+    async def seen(agent: Any) -> list[str]:
         if not streamed:
             result = await agent.run(QUESTION)
             parts = [part for message in result.all_messages() for part in message.parts]
@@ -237,28 +244,33 @@ def _pydantic(made: Any, streamed: bool) -> Seen:
     return tools.seen(asyncio.run(run()))
 
 
-def pydantic_ai_chat(url: str, model: str, streamed: bool) -> Seen:
-    """pydantic-ai over chat completions."""
-    from pydantic_ai.models.openai import OpenAIChatModel
+def _pydantic_openai(form: str, url: str, model: str, streamed: bool) -> Seen:
+    import openai
+    from pydantic_ai.models import openai as models
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    return _pydantic(OpenAIChatModel(model, provider=OpenAIProvider(base_url=f"{url}/v1", api_key="k")), streamed)
+    client = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0)
+    return _pydantic(client, lambda c: getattr(models, form)(model, provider=OpenAIProvider(openai_client=c)), streamed)
+
+
+def pydantic_ai_chat(url: str, model: str, streamed: bool) -> Seen:
+    """pydantic-ai over chat completions."""
+    return _pydantic_openai("OpenAIChatModel", url, model, streamed)
 
 
 def pydantic_ai_responses(url: str, model: str, streamed: bool) -> Seen:
     """pydantic-ai over responses."""
-    from pydantic_ai.models.openai import OpenAIResponsesModel
-    from pydantic_ai.providers.openai import OpenAIProvider
-
-    return _pydantic(OpenAIResponsesModel(model, provider=OpenAIProvider(base_url=f"{url}/v1", api_key="k")), streamed)
+    return _pydantic_openai("OpenAIResponsesModel", url, model, streamed)
 
 
 def pydantic_ai_messages(url: str, model: str, streamed: bool) -> Seen:
     """pydantic-ai over Anthropic's messages."""
+    import anthropic
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
-    return _pydantic(AnthropicModel(model, provider=AnthropicProvider(base_url=url, api_key="k")), streamed)
+    client = anthropic.AsyncAnthropic(base_url=url, api_key="k", max_retries=0)
+    return _pydantic(client, lambda c: AnthropicModel(model, provider=AnthropicProvider(anthropic_client=c)), streamed)
 
 
 def _langchain(made: Any, streamed: bool) -> Seen:
