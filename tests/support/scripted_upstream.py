@@ -187,7 +187,13 @@ class ScriptedUpstream(FakeUpstream):
         else:
             said = as_text(turn, format)
             reply = WIRES[wire].stream(_pieces(said)) if streamed else WIRES[wire].whole(said)
-        return chunked(*reply) if streamed else whole(reply)
+        return chunked(*usage_if_asked(asked, reply)) if streamed else whole(reply)
+
+
+def usage_if_asked(asked: Mapping[str, Any], reply: Sequence[bytes]) -> list[bytes]:
+    """A stream of chunks without its usage, if the request did not ask for it."""
+    included = (asked.get("stream_options") or {}).get("include_usage")
+    return [piece for piece in reply if included or b'"choices":[]' not in piece]
 
 
 def _history(asked: Mapping[str, Any]) -> tuple[set[str], set[str]]:
