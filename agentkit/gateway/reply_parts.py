@@ -33,10 +33,10 @@ FAILED: Final = RequestRefused(502, "the model server reported that the reply fa
 """The error with which a reply ends whose `Finish` is `error`."""
 
 
-def quoted(text: str) -> str:
+def json_string(text: str) -> str:
     r"""A text as a JSON string that can be a part of a server-sent event.
 
-    >>> print(quoted('a "b"\n'))
+    >>> print(json_string('a "b"\n'))
     "a \"b\"\n"
     """
     found = encode_basestring(text)
@@ -154,7 +154,7 @@ def _end_words(reply: WholeReply, kind: type[Text] | type[Thinking], words: list
     words.clear()
 
 
-def called(reason: FinishReason, calls: bool) -> FinishReason:
+def reason_with_calls(reason: FinishReason, calls: bool) -> FinishReason:
     """Return why a reply ended: with calls only if it has some, and then not as if it had none."""
     if reason in ("stop", "unknown", "tool_calls"):
         return "tool_calls" if calls else "stop"

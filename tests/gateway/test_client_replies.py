@@ -137,7 +137,7 @@ data: {"type":"message_stop"}""".replace(
 
 
 def test_responses_events() -> None:
-    events: list[SourceEvent] = [
+    events: list[dict[str, Any]] = [
         json.loads(one.partition("\ndata: ")[2]) for one in written(ResponsesReply, "responses", *SMALL)
     ]
     assert [(event["sequence_number"], event["type"].removeprefix("response.")) for event in events] == [

@@ -164,8 +164,7 @@ def facts(value: Any) -> Iterator[tuple[str, ...]]:
             yield "result", id, str(bool(value.get("is_error")))
         case {"type": "image_url" | "input_image" | "image"}:
             url = value.get("image_url") or value.get("source")
-            url = url.get("url") or url.get("data") if isinstance(url, dict) else url
-            yield "image", url
+            yield "image", str(url.get("url") or url.get("data") if isinstance(url, dict) else url)
         case {"type": "thinking" | "redacted_thinking" | "reasoning"}:
             kept = value.get("signature") or value.get("data") or value.get("encrypted_content")
             if kept:
