@@ -175,12 +175,12 @@ def chat_error(error: RequestRefused) -> dict[str, Any]:
 
 
 def own_error(error: RequestRefused) -> dict[str, Any] | None:
-    """Return the upstream's error body, if it may be passed on; None if there is none that can be read."""
+    """Return the upstream's error body, if it may be passed on and is one; otherwise None."""
     try:
         found = json.loads(error.body) if error.body is not None else None
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return found if isinstance(found, dict) and found.get("error") else None
 
 
 def _same_fields(asked: ClientRequest, id: str, created: int, kind: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the three client wires share when they write a reply: JSON strings, and the parts of a whole reply. Pure."""
+"""Replies for clients of any wire: JSON strings for streams, the parts of a whole reply, and how it ends. Pure."""
 
 from __future__ import annotations
 

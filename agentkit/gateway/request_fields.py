@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from agentkit.gateway.client_request import RequestRefused
+from agentkit.gateway.client_schemas import client_schema
 from agentkit.messages import ImagePart, TextPart, show_value
 from agentkit.models.valid_history import fit_name
 from agentkit.toolspec import OutputSchema, ToolSpec
@@ -228,8 +231,15 @@ def tool_at(fields: Fields, schema: str, at: str) -> ToolSpec:
     name = fields.get("name")
     if not isinstance(name, str) or not name:
         raise invalid(f"{at}.name", f"expected the tool's name, found {show_value(name)}")
-    parameters = mapping_at(fields.get(schema), f"{at}.{schema}") or ANY_OBJECT
-    return ToolSpec(name, text_at(fields.get("description"), f"{at}.description"), parameters)
+    given = fields.get(schema)
+    parameters = ANY_OBJECT if given is None else client_schema(given, f"{at}.{schema}") or ANY_OBJECT
+    return _tool(name, text_at(fields.get("description"), f"{at}.description"), json.dumps(parameters))
+
+
+@lru_cache(maxsize=512)
+def _tool(name: str, description: str, parameters: str) -> ToolSpec:
+    """Return the same tool for the same text: what the formats compute from tools is kept by their identity."""
+    return ToolSpec(name, description, json.loads(parameters))
 
 
 def tools_for_choice(
@@ -255,6 +265,4 @@ def tools_for_choice(
 
 def output_at(name: Any, schema: Any, at: str) -> OutputSchema:
     """Return the schema of the reply; its name is fitted."""
-    if not isinstance(schema, Mapping):
-        raise invalid(at, f"expected a JSON Schema, found {show_value(schema)}")
-    return OutputSchema(fit_name(name) if isinstance(name, str) and name else "reply", schema)
+    return OutputSchema(fit_name(name) if isinstance(name, str) and name else "reply", client_schema(schema, at))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ import anthropic
 import httpx2
 import openai
 import pytest
+from pydantic import TypeAdapter
 
 from agentkit.events import (
     ArgumentDelta,
@@ -301,6 +303,19 @@ def test_anthropic_reads_messages_streamed_and_whole() -> None:
     assert messages_facts(messages_read(REPLY)) == expected
     client = anthropic_client(whole("messages", REPLY))
     assert messages_facts(client.messages.create(model="m", max_tokens=9, messages=MESSAGES)) == expected
+
+
+EVENTS: Final[Mapping[WireName, TypeAdapter[Any]]] = {
+    "chat": TypeAdapter(openai.types.chat.ChatCompletionChunk),
+    "responses": TypeAdapter(openai.types.responses.ResponseStreamEvent),
+    "messages": TypeAdapter(anthropic.types.RawMessageStreamEvent),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_event_has_every_field_that_the_sdk_declares(name: WireName) -> None:
+    for data in re.findall(r"^data: (\{.*)$", streamed(name, REPLY).decode(), re.MULTILINE):
+        EVENTS[name].validate_json(data)
 
 
 # ---------------------------------------------------------------- how it ends
