@@ -243,7 +243,7 @@ def _tool(name: str, description: str, parameters: str) -> ToolSpec:
 
 
 def tools_for_choice(
-    offered: Sequence[ToolSpec], choice: str, parallel: bool | None, allowed: Iterable[str] | None
+    offered: Sequence[ToolSpec], choice: Any, parallel: bool | None, allowed: Iterable[str] | None
 ) -> Tools:
     """Return the tools with a choice that fits them.
 
@@ -256,6 +256,8 @@ def tools_for_choice(
     names = None if allowed is None else set(allowed)
     tools = tuple(tool for tool in offered if names is None or tool.name in names)
     known = ", ".join(tool.name for tool in offered) or "none"
+    if not isinstance(choice, str):
+        raise invalid("tool_choice", f"expected a choice, such as auto, found {show_value(choice)}")
     if choice not in ("auto", "none") and not tools:
         raise invalid("tool_choice", f"{choice!r} needs a tool that may be called; offered: {known}")
     if choice not in ("auto", "none", "required") and choice not in {tool.name for tool in tools}:
