@@ -127,7 +127,7 @@ class _Messages:
         return self._conversation.close()
 
     def _message(self, message: Fields, at: str) -> None:
-        role, content = message.get("role"), self._content(message, at)
+        role, content = message.get("role"), content_at(_spoken(message), f"{at}.content", self._part)
         match role:
             case "system" | "developer":
                 self._conversation.system(only_text(content, f"{at}.content"))
@@ -145,7 +145,7 @@ class _Messages:
     def _assistant(self, message: Fields, content: list[Part], at: str) -> list[AssistantPart]:
         if message.get("audio"):
             raise unsupported_field(f"{at}.audio", "an earlier spoken reply", "send its transcript as content")
-        parts: list[AssistantPart] = [*_thinking(message)]
+        parts: list[AssistantPart] = [*_thinking(message), *_thinking_in_content(message.get("content"))]
         parts += [TextPart(part.text) for part in content if isinstance(part, TextPart)]
         if any(isinstance(part, ImagePart) for part in content):
             raise invalid(f"{at}.content", "a reply of the model has text and calls only")
@@ -164,9 +164,6 @@ class _Messages:
         read = self._conversation.call(call.get("id"), function.get("name"), function.get("arguments"), at)
         extras = {name: value for name, value in call.items() if name not in PLAIN and value}
         return [read, ProviderPart(_PROVIDER, extras, read.id)] if extras else [read]
-
-    def _content(self, message: Fields, at: str) -> list[Part]:
-        return content_at(message.get("content"), f"{at}.content", self._part)
 
     def _part(self, part: Fields, at: str) -> Part:
         kind = part.get("type", "text" if "text" in part else "image_url" if "image_url" in part else None)
@@ -192,6 +189,21 @@ def _thinking(message: Fields) -> list[ThinkingPart]:
     if details:
         fields[DETAILS] = details
     return [ThinkingPart(text, _PROVIDER, fields)] if fields else []
+
+
+def _spoken(message: Fields) -> Any:
+    """The content of a message without thinking."""
+    content = message.get("content")
+    if message.get("role") != "assistant" or not isinstance(content, list):
+        return content
+    return [part for part in content if not (isinstance(part, Mapping) and part.get("type") == "thinking")]
+
+
+def _thinking_in_content(content: Any) -> list[ThinkingPart]:
+    """The thinking among the content parts of an earlier reply, as Mistral's models have it."""
+    thoughts = [part.get("thinking") for part in items_of(content) if part.get("type") == "thinking"]
+    texts = [text_of(thought) or "".join(text_of(p.get("text")) for p in items_of(thought)) for thought in thoughts]
+    return [ThinkingPart(text) for text in texts if text]
 
 
 # ---------------------------------------------------------------- the settings

@@ -199,7 +199,7 @@ def whole_message(asked: ClientRequest, events: Iterable[SourceEvent], id: str) 
                 content.append({"type": "text", "text": text})
             case Thinking(text):
                 content.append({"type": "thinking", "thinking": text, "signature": ""})
-            case WrittenCall(id=call_id, name=name, text=text):
+            case WrittenCall(id=call_id, name=name, text=text, complete=True):
                 arguments = readable(text.text()) or {}
                 content.append({**part.extras, "type": "tool_use", "id": call_id, "name": name, "input": arguments})
             case ProviderBlock(by, data, thinking, None) if by == PROVIDERS["messages"]:

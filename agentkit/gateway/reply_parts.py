@@ -64,6 +64,7 @@ class WrittenCall:
         extras: what its provider adds to name and arguments.
         item: its place among the items of a reply, in a wire that has such places.
         tail: the fields that precede the text in each delta of its arguments.
+        complete: whether it has ended; a call that the token limit cut has not.
     """
 
     id: str
@@ -72,6 +73,7 @@ class WrittenCall:
     extras: dict[str, Any] = field(default_factory=dict)
     item: int = 0
     tail: str = ""
+    complete: bool = False
 
 
 @dataclass(slots=True)
@@ -136,8 +138,10 @@ def _add(reply: WholeReply, calls: dict[int, WrittenCall], event: SourceEvent) -
             reply.parts.append(calls[index])
         case ArgumentDelta(index, text):
             calls[index].text.add(text)
-        case CallEnd(index, call) if not calls[index].text:
-            calls[index].text.add(json_text(call.arguments))
+        case CallEnd(index, call):
+            calls[index].complete = True
+            if not calls[index].text:
+                calls[index].text.add(json_text(call.arguments))
         case ProviderBlock(_, data, _, index) if index is not None and index in calls:
             calls[index].extras |= data
         case ProviderBlock():

@@ -170,27 +170,32 @@ class ResponsesReply:
         id = f"fc_{self._id}_{at}"
         call = WrittenCall(event.id or "", event.name, item=at, tail=_tail(item_id=id, output_index=at))
         self._calls[event.index] = call
-        yield self._add(call_item(id, call, "in_progress"))
+        yield self._add({**call_item(id, call), "status": "in_progress"})
 
     def _arguments(self, call: WrittenCall, text: str) -> str:
         call.text.add(text)
         number, self._number = self._number, self._number + 1
         return f"{_ARGUMENTS}{number}{call.tail}{json_string(text)}}}\n\n"
 
-    def _end_call(self, call: WrittenCall, ended: ToolCall) -> Iterable[str]:
+    def _end_call(self, call: WrittenCall, ended: ToolCall | None) -> Iterable[str]:
+        """End a call; None for one that was cut."""
         id = self._items[call.item]["id"]
         place = {"item_id": id, "output_index": call.item}
-        if not call.text:
+        call.complete = ended is not None
+        if ended is not None and not call.text:
             yield self._arguments(call, json_text(ended.arguments))
         name, arguments = call.name, call.text.text()
         yield self._event("response.function_call_arguments.done", **place, name=name, arguments=arguments)
-        yield self._done(call.item, call_item(id, call, "completed"))
+        yield self._done(call.item, call_item(id, call))
 
     def _finish(self, event: Finish) -> Iterable[str]:
         if event.reason == "error":
             yield self.fail(FAILED).decode()
             return
         yield from self._end_words()
+        for call in self._calls.values():
+            if not call.complete:
+                yield from self._end_call(call, None)
         kind = _end(self._response, event, self._items, self._usage)
         yield self._whole(kind)
 
@@ -210,7 +215,7 @@ def whole_response(asked: ClientRequest, events: Iterable[SourceEvent], id: str,
             case Thinking(text):
                 items.append(reasoning_item(f"rs_{id}_{at}", text))
             case WrittenCall():
-                items.append(call_item(f"fc_{id}_{at}", part, "completed"))
+                items.append(call_item(f"fc_{id}_{at}", part))
             case ProviderBlock(by, data, thinking) if by == PROVIDERS["responses"] and data.get("type") != "message":
                 if thinking and items and items[-1]["type"] == "reasoning":
                     items.pop()  # the block has its text
@@ -274,8 +279,9 @@ def _summary(text: str) -> JsonObject:
     return {"type": "summary_text", "text": text}
 
 
-def call_item(id: str, call: WrittenCall, status: str) -> JsonObject:
+def call_item(id: str, call: WrittenCall) -> JsonObject:
     """Return a call; its own id is not that of its item."""
+    status = "completed" if call.complete else "incomplete"
     plain = {"id": id, "type": "function_call", "status": status, "call_id": call.id, "name": call.name}
     return {**call.extras, **plain, "arguments": call.text.text()}
 

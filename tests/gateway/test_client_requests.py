@@ -519,6 +519,11 @@ SLOPPY: Final[Mapping[str, tuple[WireName, list[Any], list[Message]]]] = {
         [user("Hi"), AssistantMessage((called("call_0"),)), ToolMessage("call_0", "weather", (TextPart("sunny"),))],
     ),
     "a refusal": ("chat", [USER, replied(content=None, refusal="No.")], [user("Hi"), AssistantMessage("No.")]),
+    "thinking as a content part": (
+        "chat",
+        [USER, replied(content=[{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}, {"text": "Hi"}])],
+        [user("Hi"), AssistantMessage((ThinkingPart("Hm."), TextPart("Hi")))],
+    ),
     "a part as a string": ("chat", [{"role": "user", "content": ["Hi"]}], [user("Hi")]),
     "a part without its type": ("chat", [{"role": "user", "content": [{"text": "Hi"}]}], [user("Hi")]),
     "one part that is not in a list": (
