@@ -232,14 +232,19 @@ def tool_at(fields: Fields, schema: str, at: str) -> ToolSpec:
     if not isinstance(name, str) or not name:
         raise invalid(f"{at}.name", f"expected the tool's name, found {show_value(name)}")
     given = fields.get(schema)
-    parameters = ANY_OBJECT if given is None else client_schema(given, f"{at}.{schema}") or ANY_OBJECT
-    return _tool(name, text_at(fields.get("description"), f"{at}.description"), json.dumps(parameters))
+    description = text_at(fields.get("description"), f"{at}.description")
+    text = "{}" if given is None else json.dumps(given)
+    make = _tool if len(text) + len(description) <= _MAX_KEPT else _tool.__wrapped__
+    return make(name, description, text, f"{at}.{schema}")
 
 
-@lru_cache(maxsize=512)
-def _tool(name: str, description: str, parameters: str) -> ToolSpec:
+_MAX_KEPT: Final = 32 * 1024  # characters of a tool that is kept; the longest known tool of a coding agent has 20,000
+
+
+@lru_cache(maxsize=256)
+def _tool(name: str, description: str, parameters: str, at: str) -> ToolSpec:
     """Return the same tool for the same text: what the formats compute from tools is kept by their identity."""
-    return ToolSpec(name, description, json.loads(parameters))
+    return ToolSpec(name, description, client_schema(json.loads(parameters), at) or ANY_OBJECT)
 
 
 def tools_for_choice(

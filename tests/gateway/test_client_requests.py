@@ -604,6 +604,12 @@ def test_a_schema_without_its_nulls() -> None:
     assert tool.parameters == {"type": "object", "properties": {"a": {"type": "string", "default": None}}}
 
 
+def test_the_same_tool_is_the_same_value() -> None:
+    """What formats compute from tools is kept by their identity."""
+    first, second = chat(tools=[CHAT_TOOL]), chat(tools=[deepcopy(CHAT_TOOL)])
+    assert first.request.tools[0] is second.request.tools[0]
+
+
 def test_sloppy_tools() -> None:
     bare = ToolSpec("now", "", {"type": "object", "properties": {}})
     assert chat(tools=[{"type": "function", "function": {"name": "now"}}]).request.tools == (bare,)
