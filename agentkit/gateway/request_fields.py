@@ -238,7 +238,7 @@ def tool_at(fields: Fields, schema: str, at: str) -> ToolSpec:
     return make(name, description, text, f"{at}.{schema}")
 
 
-_MAX_KEPT: Final = 32 * 1024  # characters of a tool that is kept; the longest known tool of a coding agent has 20,000
+_MAX_KEPT: Final = 32 * 1024  # characters of a tool that is kept: 256 of them take some 30 MiB
 
 
 @lru_cache(maxsize=256)
