@@ -189,7 +189,7 @@ async def test_the_models_of_a_server() -> None:
     [
         (models_of(), ConfigError, "status 200 and lists no models: name one"),
         (models_of("a", status="404 Not Found"), ConfigError, "status 404 and lists no models"),
-        (models_of("a", status="401 Unauthorized"), ProviderError, "it needs a key: name its environment variable"),
+        (models_of("a", status="401 Unauthorized"), ProviderError, "it needs a key: name the variable that has it"),
         (b"HTTP/1.1 200 OK\r\n\r\n<html>", ConfigError, "lists no models"),
     ],
 )
