@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from agentkit.formats import Format
+from agentkit.formats import Format, ToolSpec
 from agentkit.formats.format import PythonCall
 from agentkit.interop.peers import SGLANG, require
 from agentkit.interop.server_reply import (
@@ -17,6 +17,7 @@ from agentkit.interop.server_reply import (
     ReadFormats,
     ServerReply,
     call_grammar,
+    guarded,
     parser_choices,
     tool_specs,
     whole_reply,
@@ -122,11 +123,15 @@ class FormatDetector:
         parallel_tool_calls: bool = True,
     ) -> Any:
         """The format's grammar for forced calls, and for any if a tool is strict; None if it has none."""
-        offered, parallel = tool_specs(tools), parallel_tool_calls is not False
+        return guarded(
+            lambda: self._tag(tool_specs(tools), tool_choice, thinking_mode, parallel_tool_calls is not False), None
+        )
+
+    def _tag(self, offered: Sequence[ToolSpec], tool_choice: Any, thinking: bool, parallel: bool) -> Any:
         choice = tool_choice if isinstance(tool_choice, str) else None
         if choice is None:
-            offered = tuple(tool for tool in offered if tool.name == tool_choice.function.name)
-        tag = call_grammar(self.read, offered, choice, parallel=parallel, may_think=thinking_mode)
+            offered = [tool for tool in offered if tool.name == tool_choice.function.name]
+        tag = call_grammar(self.read, offered, choice, parallel=parallel, may_think=thinking)
         if tag is None:
             return None
         return require(SGLANG, "xgrammar").StructuralTag.model_validate(tag)
