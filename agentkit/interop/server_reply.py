@@ -95,7 +95,7 @@ class CallPiece:
     arguments: str
 
 
-def guarded(run: Callable[[], T], instead: T) -> T:
+def boundary(run: Callable[[], T], instead: T) -> T:
     """Return what a function returns; if it fails, log the bug: inside a server it must cost no client its reply."""
     try:
         return run()
@@ -121,7 +121,7 @@ class ServerReply:
     def __init__(self, read: ReadFormats, tools: Sequence[ToolSpec]) -> None:
         self._thinking_tags = read.thinking_tags
         self._tools = {tool.name: tool for tool in tools}
-        self._parser = guarded(lambda: Parser(read.formats, tools), None) if tools else None
+        self._parser = boundary(lambda: Parser(read.formats, tools), None) if tools else None
         self._sent: dict[int, tuple[int, ArgumentText]] = {}  # by the parser's index: ours, and the arguments' text
 
     def feed(self, text: str) -> list[str | CallPiece]:
@@ -135,7 +135,7 @@ class ServerReply:
     def _read(self, text: str, *, last: bool) -> list[str | CallPiece]:
         if self._parser is not None:
             read = self._parser.close if last else self._parser.feed
-            pieces = guarded(lambda: _joined(piece for event in read(text) for piece in self._pieces(event)), None)
+            pieces = boundary(lambda: _joined(piece for event in read(text) for piece in self._pieces(event)), None)
             if pieces is not None:
                 return pieces
             self._parser = None
@@ -192,7 +192,7 @@ def whole_reply(read: ReadFormats, tools: Sequence[ToolSpec], text: str) -> tupl
     """
     events: list[SourceEvent] = [Text(text)]
     if tools:
-        events = guarded(lambda: Parser(read.formats, tools).close(text), events)
+        events = boundary(lambda: Parser(read.formats, tools).close(text), events)
     tags = read.thinking_tags
     return "".join(_visible(event, tags) for event in events), formats.calls(events)
 
@@ -220,7 +220,7 @@ def tool_specs(tools: Iterable[Any] | None) -> tuple[ToolSpec, ...]:
     """
     functions = [getattr(tool, "function", tool) for tool in tools or ()]
     named = [function for function in functions if isinstance(getattr(function, "name", None), str)]
-    return guarded(
+    return boundary(
         lambda: _specs(
             tuple((f.name, getattr(f, "description", None) or "", json.dumps(_parameters(f))) for f in named)
         ),

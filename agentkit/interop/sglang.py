@@ -16,8 +16,8 @@ from agentkit.interop.server_reply import (
     CallPiece,
     ReadFormats,
     ServerReply,
+    boundary,
     call_grammar,
-    guarded,
     parser_choices,
     tool_specs,
     whole_reply,
@@ -123,7 +123,7 @@ class FormatDetector:
         parallel_tool_calls: bool = True,
     ) -> Any:
         """The format's grammar for forced calls, and for any if a tool is strict; None if it has none."""
-        return guarded(
+        return boundary(
             lambda: self._tag(tool_specs(tools), tool_choice, thinking_mode, parallel_tool_calls is not False), None
         )
 

@@ -21,8 +21,8 @@ from agentkit.interop.server_reply import (
     CallPiece,
     ReadFormats,
     ServerReply,
+    boundary,
     call_grammar,
-    guarded,
     parser_choices,
     tool_specs,
     whole_reply,
@@ -102,7 +102,7 @@ class FormatToolParser:
         if not self._offered(request):
             return request
         request.skip_special_tokens = False  # in some checkpoints `<tool_call>` is one. Source: vllm#25281
-        tag = guarded(lambda: self._constraint(request), None)
+        tag = boundary(lambda: self._constraint(request), None)
         if tag is not None:
             request.structured_outputs = self.structured(structural_tag=json.dumps(tag))
             if hasattr(request, "response_format"):
