@@ -1,4 +1,4 @@
-"""The events of a reply that wait until it is certain that their text is no call. Pure; knows no wire."""
+"""The events of a reply that wait until their text is certainly not a call. Pure; knows no wire."""
 
 from __future__ import annotations
 
@@ -8,12 +8,23 @@ from typing import NamedTuple
 
 from agentkit.events import ArgumentDelta, CallEnd, InventedResult, Markup, SourceEvent, Text
 from agentkit.gateway.reply_edit import RecoveredCall, TextPiece
+from agentkit.unicode import Joiner
 
 
-class _Held(NamedTuple):
+class HeldEvent(NamedTuple):
+    """An event that is held.
+
+    Attributes:
+        raw: its bytes.
+        text: its text.
+        end: characters of the reply's text up to its end.
+        is_text: whether it says nothing else.
+    """
+
     raw: bytes
     text: str
-    end: int  # characters of text up to its end
+    end: int
+    is_text: bool
 
 
 class _Span(NamedTuple):
@@ -28,27 +39,31 @@ class HeldEvents:
 
     Attributes:
         size: bytes that are held.
-        blank: whether a text was begun and nothing visible of it is certain: then nothing leaves.
+        blank: whether a text has started and nothing visible of it is certain: then nothing leaves.
     """
 
     def __init__(self) -> None:
         self.size = 0
         self.blank = False
-        self._events: deque[_Held] = deque()
+        self._events: deque[HeldEvent] = deque()
         self._fed = 0
         self._certain = 0
+        self._joiner = Joiner()
 
     def __len__(self) -> int:
         return len(self._events)
 
-    def add(self, raw: bytes, text: str) -> None:
-        """Hold an event with this text."""
-        self._fed += len(text)
+    def add(self, raw: bytes, text: str, *, is_text: bool = False) -> str:
+        """Hold an event with this text; returns the text to read. Half a character waits for its other half."""
+        joined = self._joiner.feed(text) if text else text
+        self._fed += len(joined)
         self.size += len(raw)
-        self._events.append(_Held(raw, text, self._fed))
+        half = text != "" and "\ud800" <= text[-1] <= "\udbff"
+        self._events.append(HeldEvent(raw, joined, self._fed + half, is_text))
+        return joined
 
     def pass_by(self, length: int) -> bool:
-        """Return whether so much text that follows need not wait; then it was read. Nothing is held before it."""
+        """Return whether the text that follows, of this length, need not wait. Nothing must be held before it."""
         if self.blank or self._certain < self._fed + length:
             return False
         self._fed += length
@@ -69,7 +84,7 @@ class HeldEvents:
         """Return the events that need not wait, as they came."""
         if self.blank:
             return []
-        if self._certain == self._fed:
+        if not self._events or self._events[-1].end <= self._certain:
             return self.take_all()
         taken = []
         while self._events[0].end <= self._certain:
@@ -86,21 +101,23 @@ class HeldEvents:
 
     def edited(
         self, events: Sequence[SourceEvent], new_id: Callable[[], str]
-    ) -> Iterator[tuple[bytes, str, list[TextPiece]]]:
-        """Return each event that is held, with its text and what is left of that.
+    ) -> Iterator[tuple[HeldEvent, list[TextPiece]]]:
+        """Return the events that are held, with what is left of their texts.
 
-        A call is in the event that completes it. An invented result after a call is dropped.
+        A call is in the event that completes it. An invented result after a call is dropped. Of an event that only has
+        text, nothing may be left: then it is omitted, unless it is the first one.
 
         Args:
             events: the last ones of the reply, with its calls; what was certain before is text.
             new_id: creates the id of a call.
         """
-        first = self._events[0]
-        sent = first.end - len(first.text)
+        sent = self._fed - sum(len(held.text) for held in self._events)
         ahead = "".join(held.text for held in self._events)[: self._certain - sent]
         spans = deque([_Span(len(ahead), ahead), *_spans(events, new_id)])
         for held in self._events:
-            yield held.raw, held.text, [*_cut(spans, len(held.text))]
+            pieces = [*_cut(spans, len(held.text))]
+            if pieces or not held.is_text or held is self._events[0]:
+                yield held, pieces
 
 
 def _spans(events: Sequence[SourceEvent], new_id: Callable[[], str]) -> Iterator[_Span]:

@@ -3,9 +3,9 @@
 Pure: bytes in, bytes out. Knows no wire; what differs between them is in a `ReplyEdit`. Each event leaves as the bytes
 in which it came, as soon as every character of its text is certain not to be a call. When the reply is complete and has
 calls in its text, the events that wait are replaced: what is left of the text, the calls, and the changed end. A reply
-with a native call, or without calls, is byte-equal, and so is one that the token limit or a filter ended.
+with a native call, or without calls, is byte-equal, as is one that the token limit or a filter ended.
 
-It fails open: after a fault here everything passes as it came.
+It fails open: after a fault here everything passes unchanged.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class PassThrough:
         if self._state == "passes":
             self._tail.add(piece)
             return piece
-        if self._state == "reads" and not self._blocks.rest and (texts := self._template.texts(piece)) is not None:
-            return self._feed_texts(piece, texts)
+        if self._state == "reads" and not self._blocks.rest and (read := self._template.texts(piece)) is not None:
+            return self._feed_texts(piece, *read)
         try:
             blocks = self._blocks.feed(piece)
         except Exception as fault:  # noqa: BLE001 - whatever happens, the client gets the reply
@@ -126,33 +126,32 @@ class PassThrough:
         if self._state != "reads":
             return raw
         for part in parts:
-            self._held.add(b"", part.text)
+            text = self._held.add(b"", part.text)
             if part.kind and not self._reads_on(part):
                 return raw
-            self._read_text(part.text)
+            self._read_text(text)
         events = self._last_events(self._edit.finish)
         if not events:
             return raw
-        self._edit.edit(body, [pieces for _, _, pieces in self._held.edited(events, self._new_id)])
+        self._edit.edit(body, [pieces for _, pieces in self._held.edited(events, self._new_id)])
         self._record_calls(events)
-        return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        return json.dumps(body).encode()
 
     # -------------------------------------------------------------- a stream
 
-    def _feed_texts(self, piece: bytes, texts: Sequence[bytes]) -> bytes:
-        """Return what may be sent after a piece of which only these texts are new."""
+    def _feed_texts(self, piece: bytes, text: str, texts: Sequence[bytes]) -> bytes:
+        """Return what may be sent after a piece of which only the text is new."""
         held = self._held
         direct = not held
         try:
-            text = b"".join(texts).decode()
             self._read_text(text)
             if direct and held.pass_by(len(text)):
                 return piece
-            blocks = [(self._template.block(each), each.decode()) for each in texts]
+            events = self._template.events(texts)
         except Exception as fault:  # noqa: BLE001 - whatever happens, the client gets the reply
             return self._fail(fault, [piece])
-        for block, each in blocks:
-            held.add(block, each)
+        for block, each in events:
+            held.add(block, each, is_text=True)
         return b"".join(self._give_up() if self._is_full() else held.take())
 
     def _is_full(self) -> bool:
@@ -188,10 +187,10 @@ class PassThrough:
     def _read(self, block: bytes) -> list[bytes]:
         content = self._content(block)
         held = self._held
-        held.add(block, content.text)
+        text = held.add(block, content.text)
         if content.kind and not self._reads_on(content):
             return self._give_up()
-        self._read_text(content.text)
+        self._read_text(text)
         if content.kind == "end":
             return self._end(content.finish)
         if content.text and not content.kind and self._template.learns:
@@ -203,7 +202,7 @@ class PassThrough:
         return NOTHING if event is None else self._edit.read(event)
 
     def _reads_on(self, content: EventContent) -> bool:
-        """Read what comes before an event's text; returns whether the text is still read for calls."""
+        """Read the part of an event before its text; returns whether the text is still read for calls."""
         match content.kind:
             case "opens":
                 self._held.blank = True
@@ -231,13 +230,13 @@ class PassThrough:
             self._held.release(self._recovery.feed(Text(text)))
 
     def _end(self, finish: str) -> list[bytes]:
-        """End the reply: with its calls, or as it came."""
+        """End the reply: with its calls, or unchanged."""
         events = self._last_events(finish)
         if not events:
             return self._give_up()
         edited = [
-            EditedEvent(raw, event_of(raw), text, pieces)
-            for raw, text, pieces in self._held.edited(events, self._new_id)
+            EditedEvent(held.raw, event_of(held.raw), held.text, pieces)
+            for held, pieces in self._held.edited(events, self._new_id)
         ]
         out = self._edit.replace(edited)
         self._record_calls(events)
@@ -280,13 +279,13 @@ class PassThrough:
         return self._held.take_all()
 
     def _fail(self, fault: Exception, blocks: Sequence[bytes]) -> bytes:
-        """Return all that was not sent, as it came."""
+        """Return all that was not sent, unchanged."""
         self._note(fault)
         return b"".join([*self._give_up(), *blocks, self._blocks.take_rest()])
 
     def _note(self, fault: Exception) -> None:
         self._record.recovery_failed += 1
-        _LOG.error("a reply is passed on as it came, since reading it for calls failed", exc_info=fault)
+        _LOG.error("a reply is passed on unchanged, since reading it for calls failed", exc_info=fault)
 
 
 class _Tail:

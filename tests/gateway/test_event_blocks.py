@@ -10,7 +10,10 @@ from agentkit.gateway.event_blocks import EventBlocks, event_of
 from agentkit.models.sse import EventTooLong
 from agentkit.models.wire import DONE
 
-STREAM = b'\xef\xbb\xbf: hi\n\ndata: {"a":1}\n\nevent: b\r\ndata: {"a":2}\r\n\r\ndata: {"a":\rdata: 3}\r\rdata: [DONE]\n\r\nda'
+STREAM = (
+    b'\xef\xbb\xbf: hi\n\ndata: {"a":1}\n\nevent: b\r\ndata: {"a":2}\r\n\r\n'
+    b'data: {"a":\rdata: 3}\r\rdata: [DONE]\n\r\nda'
+)
 
 
 def test_joined_they_are_the_input_and_say_the_same_however_it_is_cut() -> None:

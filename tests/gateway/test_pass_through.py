@@ -144,3 +144,19 @@ def test_a_fault_here_passes_the_reply_on() -> None:
     for pieces in (stream, [b"".join(stream)]):
         assert b"".join(passed(pieces, record=record, new_parser=new_parser)) == b"".join(stream)
     assert record.recovery_failed == 2
+
+
+def test_a_character_in_two_halves_is_one_in_the_call() -> None:
+    say = ToolSpec("say", "", {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]})
+    halves = [chunk({"content": half}).replace(b"\\\\u", b"\\u") for half in ("a\\ud83d", "\\ude00b")]
+    opened = chunk({"content": '<tool_call>\n{"name": "say", "arguments": {"text": "'})
+    stream = [*halves, opened, *halves, chunk({"content": '"}}\n</tool_call>'}), *chat_stream([])[-3:]]
+    sent = passed(stream, tools=(say,))
+    assert b"".join(sent[:2]) == b"".join(halves)
+    assert WIRES["chat"].read(b"".join(sent))[:2] == ("a\N{GRINNING FACE}b", [("say", {"text": "a\N{GRINNING FACE}b"})])
+
+
+def test_text_with_escapes_is_read_as_json_reads_it() -> None:
+    said = ["plain ", "again ", *'"quoted" \\ back\n\ttab \u00fc ', '\\", "x": "', "end"]
+    for pieces in (chat_stream([*said, CALL]), [b"".join(chat_stream([*said, CALL]))]):
+        assert WIRES["chat"].read(b"".join(passed(pieces)))[:2] == ("".join(said), [("add", {"a": 1})])

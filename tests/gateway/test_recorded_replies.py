@@ -101,12 +101,17 @@ def texts() -> list[Reply]:
     return [reply for reply in replies() if reply.id in known] if known else []
 
 
-@cache
+READ: dict[str, tuple[str, list[tuple[str, dict[str, Any]]]]] = {}
+
+
 def expected(reply: Reply) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
     """The text and the calls that agentkit finds in the whole text."""
-    events = reply.read()
-    text = "".join(event.text for event in events if isinstance(event, Text))
-    return text, [(event.call.name, dict(event.call.arguments)) for event in events if isinstance(event, CallEnd)]
+    if reply.id not in READ:
+        events = reply.read()
+        text = "".join(event.text for event in events if isinstance(event, Text))
+        calls = [(event.call.name, dict(event.call.arguments)) for event in events if isinstance(event, CallEnd)]
+        READ[reply.id] = text, calls
+    return READ[reply.id]
 
 
 @pytest.mark.skipif(not ROWS, reason=ABSENT)
