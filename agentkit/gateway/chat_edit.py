@@ -70,7 +70,7 @@ class ChatEdit:
         last: WireEvent = {}
         for at, (raw, event, _, pieces) in enumerate(events):
             if event is DONE and not self.finish:
-                yield write_event(_with_delta(last, {}, "tool_calls"))
+                yield write_event(_with_delta(_without_usage(last), {}, "tool_calls"))
             if event is None or not (_finish(event) or _says(event)):
                 yield raw
                 continue

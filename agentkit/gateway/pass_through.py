@@ -14,6 +14,7 @@ import json
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -104,10 +105,19 @@ class PassThrough:
             rest = self._blocks.take_rest()
             out = self._pass_on([rest]) if rest else []
             out += self._held.take_all()
-        for block in self._tail.blocks():
-            self._content(block)
+        with suppress(Exception):  # odd events there cost a count
+            self._read_tail()
         self._count()
         return b"".join(out)
+
+    def _read_tail(self) -> None:
+        """Read the usage and the finish of a stream that was passed on unread: from its first event, and its last."""
+        first, *blocks = self._tail.blocks()
+        self._content(first)
+        for block in reversed(blocks):
+            content = self._content(block)
+            if content.kind == "end" and content.finish:
+                break
 
     def whole(self, raw: bytes) -> bytes:
         """Return a whole reply: the same bytes, or JSON with calls in place of their text."""
@@ -179,9 +189,9 @@ class PassThrough:
                 held = len(self._held) > before
                 return [*out, self._fail(fault, blocks[at + held :])]
             if self._state == "passes":
-                rest = [*blocks[at + 1 :], self._blocks.take_rest()]
-                self._tail.add(b"".join(rest))
-                return [*out, *rest]
+                rest = b"".join([*blocks[at + 1 :], self._blocks.take_rest()])
+                self._tail.add(rest)
+                return [*out, rest]
         return out
 
     def _read(self, block: bytes) -> list[bytes]:
@@ -281,7 +291,9 @@ class PassThrough:
     def _fail(self, fault: Exception, blocks: Sequence[bytes]) -> bytes:
         """Return all that was not sent, unchanged."""
         self._note(fault)
-        return b"".join([*self._give_up(), *blocks, self._blocks.take_rest()])
+        rest = b"".join([*blocks, self._blocks.take_rest()])
+        self._tail.add(rest)
+        return b"".join([*self._give_up(), rest])
 
     def _note(self, fault: Exception) -> None:
         self._record.recovery_failed += 1

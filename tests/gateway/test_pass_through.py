@@ -7,8 +7,10 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import pytest
 from upstream_replies import WIRES, chat_stream, chat_whole, chunk
 
+from agentkit.events import Usage
 from agentkit.gateway.chat_edit import ChatEdit
 from agentkit.gateway.exchange import ReplyRecord
 from agentkit.gateway.pass_through import PassThrough
@@ -160,3 +162,47 @@ def test_text_with_escapes_is_read_as_json_reads_it() -> None:
     said = ["plain ", "again ", *'"quoted" \\ back\n\ttab \u00fc ', '\\", "x": "', "end"]
     for pieces in (chat_stream([*said, CALL]), [b"".join(chat_stream([*said, CALL]))]):
         assert WIRES["chat"].read(b"".join(passed(pieces)))[:2] == ("".join(said), [("add", {"a": 1})])
+
+
+@pytest.mark.parametrize("tools", [(), (ADD,)])
+def test_usage_and_finish_are_counted_in_what_is_not_read_too(tools: Sequence[ToolSpec]) -> None:
+    record = ReplyRecord()
+    native = {"index": 0, "id": "x", "type": "function", "function": {"name": "add", "arguments": ""}}
+    more = {"index": 0, "function": {"arguments": "1" * 1000}}
+    stream = [
+        chunk({"tool_calls": [native]}),
+        *[chunk({"tool_calls": [more]})] * 200,
+        *chat_stream([], "tool_calls")[1:],
+    ]
+    assert passed(stream, tools=tools, record=record) == [*stream, b""]
+    assert (record.usage, record.finish) == (Usage(10, 5), "tool_calls")
+
+
+def test_a_stream_without_a_finish_reason_gets_one_with_its_calls() -> None:
+    read = WIRES["chat"].read(b"".join(passed([chunk({"content": CALL}), b"data: [DONE]\n\n"])))
+    assert (read.calls, read.finish) == ([("add", {"a": 1})], "tool_calls")
+
+
+def test_a_finish_reason_that_is_repeated_is_changed_again() -> None:
+    stream = chat_stream([CALL])
+    sent = b"".join(passed([*stream[:3], stream[2], *stream[3:]]))
+    assert sent.count(b'"finish_reason":"tool_calls"') == 2
+    assert b'"stop"' not in sent
+
+
+def test_thinking_in_a_field_of_its_own_is_not_read_for_calls() -> None:
+    stream = [chunk({"reasoning_content": CALL}), *chat_stream(["3"])]
+    assert b"".join(passed(stream)) == b"".join(stream)
+    read = WIRES["chat"].read(b"".join(passed([chunk({"reasoning": "Hm."}), *chat_stream([CALL])])))
+    assert (read.thinking, read.text, read.calls) == ("Hm.", "", [("add", {"a": 1})])
+
+
+def test_a_role_in_the_first_delta_of_a_call_is_kept() -> None:
+    sent = b"".join(passed([chunk({"role": "assistant", "content": CALL}), *chat_stream([])[1:]]))
+    assert sent.startswith(chunk({"role": "assistant", "content": ""}))
+
+
+def test_calls_have_ids_of_their_own() -> None:
+    reply = PassThrough(ChatEdit(), (ADD,), ReplyRecord())
+    read = WIRES["chat"].read(b"".join([*map(reply.feed, chat_stream([CALL, CALL])), reply.close()]))
+    assert len({*read.ids, ""}) == 3

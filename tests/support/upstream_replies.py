@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agentkit.events import CallEnd, CallError, Finish, SourceEvent, Text, Thinking
+from agentkit.gateway.client_wire import WireName
 from agentkit.models import messages_wire, openai, responses_wire
 from agentkit.models.messages_wire import MessagesWire
 from agentkit.models.openai import ChatWire
@@ -196,7 +197,7 @@ class WireKit:
         )
 
 
-WIRES: Mapping[str, WireKit] = {
+WIRES: Mapping[WireName, WireKit] = {
     "chat": WireKit(chat_stream, chat_whole, lambda: ChatWire("p"), openai.chunks_of, "length"),
     "messages": WireKit(
         messages_stream, messages_whole, lambda: MessagesWire("p"), messages_wire.events_of, "max_tokens"
