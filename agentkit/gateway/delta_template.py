@@ -18,7 +18,7 @@ _TRIES: Final = 8  # of streams whose events differ in more, none is worth a fur
 
 
 class DeltaTemplate:
-    """What is around the text of a reply's events.
+    """The bytes around the text in a reply's events.
 
     Args:
         read: returns an event's text; None if it says anything else.

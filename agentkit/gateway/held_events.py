@@ -99,7 +99,7 @@ class HeldEvents:
         self.size = 0
         return taken
 
-    def edited(
+    def remainders(
         self, events: Sequence[SourceEvent], new_id: Callable[[], str]
     ) -> Iterator[tuple[HeldEvent, list[TextPiece]]]:
         """Return the events that are held, with what is left of their texts.

@@ -42,7 +42,7 @@ MAX_HELD: Final = 8 * 1024 * 1024
 _TAIL: Final = 64 * 1024  # bytes of an unread stream's end in which its usage is looked for
 _COMPLETE: Final = ("stop", "tool_calls")
 
-Conversation = Callable[[], Iterable[Message]]
+_Conversation = Callable[[], Iterable[Message]]
 """Returns the conversation that a reply answers. Called once, when a call is found."""
 
 
@@ -64,7 +64,7 @@ class PassThrough:
         edit: ReplyEdit,
         tools: Sequence[ToolSpec],
         record: ReplyRecord,
-        conversation: Conversation | None = None,
+        conversation: _Conversation | None = None,
         *,
         new_id: Callable[[], str] = call_id,
         new_parser: NewReader | None = None,
@@ -143,7 +143,7 @@ class PassThrough:
         events = self._last_events(self._edit.finish)
         if not events:
             return raw
-        self._edit.edit(body, [pieces for _, pieces in self._held.edited(events, self._new_id)])
+        self._edit.edit(body, [pieces for _, pieces in self._held.remainders(events, self._new_id)])
         self._record_calls(events)
         return json.dumps(body).encode()
 
@@ -246,7 +246,7 @@ class PassThrough:
             return self._give_up()
         edited = [
             EditedEvent(held.raw, event_of(held.raw), held.text, pieces)
-            for held, pieces in self._held.edited(events, self._new_id)
+            for held, pieces in self._held.remainders(events, self._new_id)
         ]
         out = self._edit.replace(edited)
         self._record_calls(events)
@@ -335,7 +335,7 @@ def _parsers(tools: Sequence[ToolSpec]) -> NewReader:
 
 
 def _quoted(
-    conversation: Conversation, tools: Sequence[ToolSpec], served: Sequence[ProviderBlock]
+    conversation: _Conversation, tools: Sequence[ToolSpec], served: Sequence[ProviderBlock]
 ) -> Callable[[ToolCall], Any]:
     """Return the search for a call's tool in what the model has read, which is parsed when a call is found."""
 

@@ -9,9 +9,9 @@ from agentkit.gateway.chat_edit import ChatEdit
 from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.exchange import Exchange
 from agentkit.gateway.messages_edit import MessagesEdit
-from agentkit.gateway.offered_tools import offered_tools
 from agentkit.gateway.pass_through import PassThrough
 from agentkit.gateway.reply_edit import ReplyEdit
+from agentkit.gateway.request_tools import offered_tools
 from agentkit.gateway.responses_edit import ResponsesEdit
 
 EDITS: Final[Mapping[WireName, Callable[[], ReplyEdit]]] = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from recordings import ABSENT, rows
 
-from agentkit.gateway.offered_tools import offered_tools
+from agentkit.gateway.request_tools import offered_tools
 from agentkit.gateway.upstream_body import upstream_body
 
 ROWS = [row["request"]["body"] for row in rows("wire.jsonl") if row["request"]["body"]]
