@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
+
+Frame = tuple[bytes, bytes]
+"""The bytes before an event's text, and those after it."""
 
 _PLAIN: Final = re.compile(rb'[^"\\\x00-\x1f]*').fullmatch
 _STRING: Final = re.compile(rb'(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+').fullmatch
@@ -22,11 +25,15 @@ class DeltaTemplate:
 
     Args:
         read: returns an event's text; None if it says anything else.
+
+    Attributes:
+        frame: what is around the text; empty if it is not known.
     """
 
     def __init__(self, read: Callable[[bytes], str | None]) -> None:
         self._read = read
-        self._start = self._end = self._between = b""
+        self.frame: Frame = (b"", b"")
+        self._between = b""
         self._tries = 0
 
     @property
@@ -39,7 +46,7 @@ class DeltaTemplate:
 
         Returns None of any other piece.
         """
-        start, end = self._start, self._end
+        start, end = self.frame
         known = start and len(piece) >= len(start) + len(end) and piece.startswith(start) and piece.endswith(end)
         if not known:
             return None
@@ -51,17 +58,13 @@ class DeltaTemplate:
             if _PLAIN(joined) is not None:
                 text = joined.decode()
             elif all(map(_STRING, texts)):
-                text = "".join(map(_decode, texts))
+                text = "".join(map(decode_text, texts))
             else:
                 return None
         except UnicodeDecodeError:
             return None
         self._tries = 0
         return text, texts
-
-    def events(self, texts: Sequence[bytes]) -> list[tuple[bytes, str]]:
-        """Return the events with these texts, and what they say."""
-        return [(self._start + text + self._end, _decode(text)) for text in texts]
 
     def learn(self, block: bytes, text: str) -> None:
         """Note what is around the text of this event, which says nothing else."""
@@ -73,8 +76,9 @@ class DeltaTemplate:
         at = block.index(quoted) + 1
         start, end = block[:at], block[at + len(written) :]
         if self._read(start + _PROBE.encode() + end) == _PROBE:
-            self._start, self._end, self._between = start, end, end + start
+            self.frame, self._between = (start, end), end + start
 
 
-def _decode(text: bytes) -> str:
+def decode_text(text: bytes) -> str:
+    """Return a text from the inside of a JSON string."""
     return str(json.loads(b'"%b"' % text)) if b"\\" in text else text.decode()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from agentkit.events import ArgumentDelta, CallEnd, InventedResult, Markup, SourceEvent, Text
+from agentkit.gateway.delta_template import Frame, decode_text
 from agentkit.gateway.reply_edit import RecoveredCall, TextPiece
 from agentkit.unicode import Joiner
+
+_PER_TEXT: Final = 48  # bytes of a text that is held, in addition to its own
 
 
 class HeldEvent(NamedTuple):
@@ -27,6 +30,35 @@ class HeldEvent(NamedTuple):
     is_text: bool
 
 
+class _Run:
+    """Events in a row that differ in nothing but their text: of thousands in a long call, only the texts are kept."""
+
+    __slots__ = ("begin", "end", "frame", "texts")
+
+    def __init__(self, frame: Frame, begin: int) -> None:
+        self.frame = frame
+        self.texts: list[bytes] = []
+        self.begin = self.end = begin
+
+    def expanded(self) -> Iterator[HeldEvent]:
+        (before, after), end = self.frame, self.begin
+        for text in self.texts:
+            decoded = decode_text(text)
+            end += len(decoded)
+            yield HeldEvent(before + text + after, decoded, end, is_text=True)
+
+    def take(self, certain: int) -> list[bytes]:
+        """Take the events that end by then."""
+        taken = []
+        for event in self.expanded():
+            if event.end > certain:
+                break
+            taken.append(event.raw)
+            self.begin = event.end
+        del self.texts[: len(taken)]
+        return taken
+
+
 class _Span(NamedTuple):
     """A stretch of the text, and what is left of it: text, a call, or nothing."""
 
@@ -38,14 +70,16 @@ class HeldEvents:
     """Events in the order in which they came. Positions are characters of the reply's whole text.
 
     Attributes:
-        size: bytes that are held.
+        size: bytes that are held, about.
+        half: whether half a character waits for its other half.
         blank: whether a text has started and nothing visible of it is certain: then nothing leaves.
     """
 
     def __init__(self) -> None:
         self.size = 0
         self.blank = False
-        self._events: deque[HeldEvent] = deque()
+        self.half = False
+        self._events: deque[HeldEvent | _Run] = deque()
         self._fed = 0
         self._certain = 0
         self._joiner = Joiner()
@@ -53,14 +87,26 @@ class HeldEvents:
     def __len__(self) -> int:
         return len(self._events)
 
-    def add(self, raw: bytes, text: str, *, is_text: bool = False) -> str:
+    def add(self, raw: bytes, text: str) -> str:
         """Hold an event with this text; returns the text to read. Half a character waits for its other half."""
         joined = self._joiner.feed(text) if text else text
         self._fed += len(joined)
         self.size += len(raw)
-        half = text != "" and "\ud800" <= text[-1] <= "\udbff"
-        self._events.append(HeldEvent(raw, joined, self._fed + half, is_text))
+        if text:
+            self.half = "\ud800" <= text[-1] <= "\udbff"
+        self._events.append(HeldEvent(raw, joined, self._fed + self.half, is_text=False))
         return joined
+
+    def add_texts(self, frame: Frame, texts: Sequence[bytes], length: int) -> None:
+        """Hold events that only have these texts, of so many characters, in this frame."""
+        last = self._events[-1] if self._events else None
+        if not isinstance(last, _Run) or last.frame is not frame:
+            last = _Run(frame, self._fed)
+            self._events.append(last)
+        last.texts += texts
+        self._fed += length
+        last.end = self._fed
+        self.size += sum(map(len, texts)) + _PER_TEXT * len(texts)
 
     def pass_by(self, length: int) -> bool:
         """Return whether the text that follows, of this length, need not wait. Nothing must be held before it."""
@@ -86,15 +132,18 @@ class HeldEvents:
             return []
         if not self._events or self._events[-1].end <= self._certain:
             return self.take_all()
-        taken = []
+        taken: list[bytes] = []
         while self._events[0].end <= self._certain:
-            taken.append(self._events.popleft().raw)
-        self.size -= sum(map(len, taken))
+            taken += _raw(self._events.popleft())
+        first = self._events[0]
+        if isinstance(first, _Run) and first.begin < self._certain:
+            taken += first.take(self._certain)
+        self.size = max(0, self.size - sum(map(len, taken)))
         return taken
 
     def take_all(self) -> list[bytes]:
         """Return all events, as they came."""
-        taken = [event.raw for event in self._events]
+        taken = [raw for event in self._events for raw in _raw(event)]
         self._events.clear()
         self.size = 0
         return taken
@@ -111,13 +160,25 @@ class HeldEvents:
             events: the last ones of the reply, with its calls; what was certain before is text.
             new_id: creates the id of a call.
         """
-        sent = self._fed - sum(len(held.text) for held in self._events)
-        ahead = "".join(held.text for held in self._events)[: self._certain - sent]
+        waiting = [held for event in self._events for held in _expanded(event)]
+        text = "".join(held.text for held in waiting)
+        ahead = text[: len(text) - (self._fed - self._certain)]
         spans = deque([_Span(len(ahead), ahead), *_spans(events, new_id)])
-        for held in self._events:
+        for at, held in enumerate(waiting):
             pieces = [*_cut(spans, len(held.text))]
-            if pieces or not held.is_text or held is self._events[0]:
+            if pieces or not held.is_text or at == 0:
                 yield held, pieces
+
+
+def _expanded(event: HeldEvent | _Run) -> Iterable[HeldEvent]:
+    return event.expanded() if isinstance(event, _Run) else (event,)
+
+
+def _raw(event: HeldEvent | _Run) -> Iterable[bytes]:
+    if isinstance(event, HeldEvent):
+        return (event.raw,)
+    before, after = event.frame
+    return [before + text + after for text in event.texts]
 
 
 def _spans(events: Sequence[SourceEvent], new_id: Callable[[], str]) -> Iterator[_Span]:

@@ -89,7 +89,8 @@ class PassThrough:
         if self._state == "passes":
             self._tail.add(piece)
             return piece
-        if self._state == "reads" and not self._blocks.rest and (read := self._template.texts(piece)) is not None:
+        plain = self._state == "reads" and not (self._blocks.rest or self._held.half)
+        if plain and (read := self._template.texts(piece)) is not None:
             return self._feed_texts(piece, *read)
         try:
             blocks = self._blocks.feed(piece)
@@ -157,11 +158,9 @@ class PassThrough:
             self._read_text(text)
             if direct and held.pass_by(len(text)):
                 return piece
-            events = self._template.events(texts)
         except Exception as fault:  # noqa: BLE001 - whatever happens, the client gets the reply
             return self._fail(fault, [piece])
-        for block, each in events:
-            held.add(block, each, is_text=True)
+        held.add_texts(self._template.frame, texts, len(text))
         return b"".join(self._give_up() if self._is_full() else held.take())
 
     def _is_full(self) -> bool:

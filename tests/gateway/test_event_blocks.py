@@ -41,7 +41,16 @@ def test_an_event_beyond_the_limit_is_kept_for_those_who_pass_it_on() -> None:
 
 @pytest.mark.parametrize(
     "block",
-    [b": comment\n\n", b"\n\n", b"data: {\n\n", b"data: [1]\n\n", b"data: {} {}\n\n", b"data: \xff\n\n", b"id: 1\n\n"],
+    [
+        b": comment\n\n",
+        b"\n\n",
+        b"data: {\n\n",
+        b"data: [1]\n\n",
+        b"data: {} {}\n\n",
+        b"data: \xff\n\n",
+        b"id: 1\ndata: \xff\n\n",
+        b"id: 1\n\n",
+    ],
 )
 def test_what_cannot_be_read_is_nothing(block: bytes) -> None:
     assert event_of(block) is None
