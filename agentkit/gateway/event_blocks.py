@@ -38,7 +38,12 @@ class EventBlocks:
     @property
     def rest(self) -> bytes:
         """Return the beginning of an event that is not complete."""
-        return bytes(self._rest) if self._rest else b""
+        return bytes(self._rest)
+
+    @property
+    def complete(self) -> bool:
+        """Return whether no event is incomplete."""
+        return not self._rest
 
     def feed(self, piece: bytes) -> list[bytes]:
         """Return the events that this piece completes."""

@@ -89,7 +89,7 @@ class PassThrough:
         if self._state == "passes":
             self._tail.add(piece)
             return piece
-        plain = self._state == "reads" and not (self._blocks.rest or self._held.half)
+        plain = self._state == "reads" and self._blocks.complete and not self._held.half
         if plain and (read := self._template.texts(piece)) is not None:
             return self._feed_texts(piece, *read)
         try:
@@ -98,6 +98,11 @@ class PassThrough:
             return self._fail(fault, [])
         out = b"".join(self._pass_on(blocks))
         return piece if out == piece else out
+
+    @property
+    def between_events(self) -> bool:
+        """Return whether an event of one's own, such as a heartbeat, may be sent now: none was sent in part."""
+        return self._state != "passes" or self._tail.ends_event
 
     def close(self) -> bytes:
         """Return the rest of a streamed reply, which ended here or was cut."""
@@ -307,7 +312,13 @@ class _Tail:
         self._pieces: deque[bytes] = deque()
         self._size = 0
 
+    @property
+    def ends_event(self) -> bool:
+        return not self._pieces or self._pieces[-1].endswith((b"\n\n", b"\n\r\n", b"\r\r"))
+
     def add(self, piece: bytes) -> None:
+        if not piece:
+            return
         self._first = self._first or piece
         self._pieces.append(piece)
         self._size += len(piece)

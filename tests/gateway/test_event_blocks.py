@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import pytest
 
@@ -54,3 +55,14 @@ def test_an_event_beyond_the_limit_is_kept_for_those_who_pass_it_on() -> None:
 )
 def test_what_cannot_be_read_is_nothing(block: bytes) -> None:
     assert event_of(block) is None
+
+
+def test_a_long_event_in_small_pieces_takes_linear_time() -> None:
+    def seconds(length: int) -> float:
+        blocks, started = EventBlocks(1 << 30), time.process_time()
+        for _ in range(length):
+            blocks.feed(b"x" * 100)
+        return time.process_time() - started
+
+    seconds(1000)
+    assert min(seconds(40_000) for _ in range(3)) < 30 * min(seconds(4_000) for _ in range(3))

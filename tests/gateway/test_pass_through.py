@@ -214,3 +214,14 @@ def test_of_several_events_in_one_piece_only_those_wait_that_may_be_a_call() -> 
     sent = passed(pieces)
     assert sent[1] == said[1] + said[2]
     assert b"".join(sent) == b"".join(pieces)
+
+
+@pytest.mark.parametrize("tools", [(), (ADD,)])
+def test_a_heartbeat_may_be_sent_between_events_only(tools: Sequence[ToolSpec]) -> None:
+    reply = machine(tools=tools)
+    event = chunk({"content": CALL})
+    assert reply.between_events
+    reply.feed(event[:50])
+    assert reply.between_events is bool(tools)
+    reply.feed(event[50:])
+    assert reply.between_events

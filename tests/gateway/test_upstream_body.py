@@ -62,6 +62,14 @@ def test_the_tools_that_are_offered() -> None:
     assert offered_tools("messages", messages) == offered_tools("responses", responses) == (chat,)
 
 
+def test_only_the_tool_that_must_be_called() -> None:
+    two = {"tools": [*CHAT["tools"], {"type": "function", "function": {"name": "note"}}]}
+    choice = {"type": "function", "function": {"name": "note"}}
+    assert [tool.name for tool in offered_tools("chat", {**two, "tool_choice": choice})] == ["note"]
+    named = {"tools": [{"name": "add"}, {"name": "note"}], "tool_choice": {"type": "tool", "name": "add"}}
+    assert [tool.name for tool in offered_tools("messages", named)] == ["add"]
+
+
 def test_the_same_tools_are_the_same_objects() -> None:
     assert offered_tools("chat", CHAT)[0] is offered_tools("chat", json.loads(json.dumps(CHAT)))[0]
 
