@@ -60,10 +60,11 @@ class _Run:
 
 
 class _Span(NamedTuple):
-    """A stretch of the text, and what is left of it: text, a call, or nothing."""
+    """A stretch of the text from a place in it on, and what is left of it: text, a call, or nothing."""
 
     length: int
     piece: TextPiece | None
+    at: int = 0
 
 
 class HeldEvents:
@@ -98,7 +99,7 @@ class HeldEvents:
         return joined
 
     def add_texts(self, frame: Frame, texts: Sequence[bytes], length: int) -> None:
-        """Hold events that only have these texts, of so many characters, in this frame."""
+        """Hold events that only have these texts, of this length together, in this frame."""
         last = self._events[-1] if self._events else None
         if not isinstance(last, _Run) or last.frame is not frame:
             last = _Run(frame, self._fed)
@@ -203,15 +204,14 @@ def _spans(events: Sequence[SourceEvent], new_id: Callable[[], str]) -> Iterator
 def _cut(spans: deque[_Span], length: int) -> Iterator[TextPiece]:
     """Take this many characters from the spans; a call is taken with its last one."""
     while length:
-        of, piece = spans.popleft()
-        taken = min(of, length)
+        span = spans[0]
+        taken = min(span.length - span.at, length)
         length -= taken
-        if isinstance(piece, str):
-            if taken:
-                yield piece[:taken]
-            if taken < of:
-                spans.appendleft(_Span(of - taken, piece[taken:]))
-        elif taken < of:
-            spans.appendleft(_Span(of - taken, piece))
-        elif piece is not None:
-            yield piece
+        if isinstance(span.piece, str) and taken:
+            yield span.piece[span.at : span.at + taken]
+        if span.at + taken < span.length:
+            spans[0] = span._replace(at=span.at + taken)
+            return
+        spans.popleft()
+        if isinstance(span.piece, RecoveredCall):
+            yield span.piece

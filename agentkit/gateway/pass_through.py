@@ -101,7 +101,7 @@ class PassThrough:
 
     @property
     def between_events(self) -> bool:
-        """Return whether an event of one's own, such as a heartbeat, may be sent now: none was sent in part."""
+        """Return whether another event may be sent now, such as a heartbeat: none was sent in part."""
         return self._state != "passes" or self._tail.ends_event
 
     def close(self) -> bytes:

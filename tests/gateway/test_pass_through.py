@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -225,3 +226,14 @@ def test_a_heartbeat_may_be_sent_between_events_only(tools: Sequence[ToolSpec]) 
     assert reply.between_events is bool(tools)
     reply.feed(event[50:])
     assert reply.between_events
+
+
+def test_long_text_after_a_call_takes_linear_time() -> None:
+    def seconds(length: int) -> float:
+        stream = chat_stream([CALL, *["and "] * length])
+        started = time.process_time()
+        assert b"tool_calls" in b"".join(passed(stream))
+        return time.process_time() - started
+
+    seconds(500)
+    assert min(seconds(20_000) for _ in range(2)) < 25 * min(seconds(2_000) for _ in range(2))
