@@ -14,8 +14,9 @@ from agentkit.gateway.offered_tools import offered_tools
 from agentkit.gateway.pass_through import PassThrough
 from agentkit.gateway.raw_reply import forward, raw_body
 from agentkit.gateway.reply_edit import ReplyEdit
-from agentkit.gateway.reply_events import new_call_id
+from agentkit.gateway.reply_events import answer_read, new_call_id, once
 from agentkit.gateway.responses_edit import ResponsesEdit
+from agentkit.gateway.upstream_model import MAX_ERROR, read_bounded, reply_in_error
 
 _EDITS: Final[Mapping[WireName, Callable[[], ReplyEdit]]] = {
     "chat": ChatEdit,
@@ -32,13 +33,19 @@ async def answer_passed(exchange: Exchange) -> Answer:
     """
     wire, body = exchange.wire, exchange.body
     exchange.record.format = "auto"
+    tools = offered_tools(wire.name, body)
     reply = await exchange.route.upstream.send(raw_body(exchange), exchange.headers)
+    if reply.status >= 400:
+        raw = await read_bounded(reply, MAX_ERROR)
+        if tools and reply_in_error(reply.status, raw):  # it is asked again, and read
+            return await answer_read(exchange)
+        reply = reply._replace(pieces=once(raw))
     answer = await forward(reply)
     if reply.status >= 300:
         return answer
     machine = PassThrough(
         _EDITS[wire.name](),
-        offered_tools(wire.name, body),
+        tools,
         exchange.record,
         lambda: wire.read(body).request.messages,
         new_id=new_call_id,

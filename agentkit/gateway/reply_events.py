@@ -61,14 +61,15 @@ async def answer_read(exchange: Exchange) -> Answer:
     if not asked.request.stream:
         whole = exchange.wire.whole(asked, await reply.collect())
         body = json.dumps(whole, ensure_ascii=False).encode()
-        return Answer(200, [(b"content-type", b"application/json")], _once(body))
+        return Answer(200, [(b"content-type", b"application/json")], once(body))
     pieces = await reply.begin()
     return Answer(
         200, [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")], pieces
     )
 
 
-async def _once(body: bytes) -> AsyncGenerator[bytes, None]:
+async def once(body: bytes) -> AsyncGenerator[bytes, None]:
+    """A body in one piece."""
     yield body
 
 
