@@ -99,6 +99,7 @@ class Texts(FakeUpstream):
         self.texts = texts
 
     def answer(self, headers: Mapping[str, str], body: bytes) -> Sequence[Step]:
+        """The text of the case that a request names; the list of models for a request without a body."""
         if not body:
             return whole({"object": "list", "data": [{"id": name, "object": "model"} for name in self.texts]})
         asked = json.loads(body)
@@ -257,6 +258,8 @@ class Count:
             self.made["truth"] += got.calls == case.truth
         if got.calls != case.calls:
             self.faults.append(f"{case.id}: {got.calls} instead of {case.calls}"[:300])
+        elif not case.calls and got.text.strip() != case.rest.strip():
+            self.faults.append(f"{case.id}: {got.text!r} instead of {case.rest!r}"[:300])
 
 
 def counted(url: str, found: Sequence[Case], *, streamed: bool) -> Count:
@@ -271,44 +274,49 @@ def counted(url: str, found: Sequence[Case], *, streamed: bool) -> Count:
     return count
 
 
+HEAD = (
+    "proxy", "", "native and right", "wrong calls", "leaked bytes", "without calls: unchanged", "as the row expects",
+    "errors", "requests to the model", "first text of prose, ms", "first text of a reply with a call, ms",
+)  # fmt: skip
+
+
+def line(proxy: Proxy, url: str, found: Sequence[Case], upstream: Texts, *, streamed: bool, show: bool) -> None:
+    """Replay every text through one proxy, and print its line of the table."""
+    before = len(upstream.requests)
+    count = counted(url, found, streamed=streamed)
+    made, requests = count.made, len(upstream.requests) - before
+    times = [f"{ask(url, name, [READ], streamed=True).text_at * 1000:.0f}" if streamed else "" for name in PACED]
+    right = sum(bool(case.calls) for case in found)
+    cells = (
+        proxy.name, "streamed" if streamed else "whole", f"{made['right']} of {right}", made["wrong"],
+        f"{count.leaked:,}", f"{made['untouched']} of {len(found) - right}",
+        f"{made['truth']} of {sum(case.truth is not None for case in found)}", made["errors"], requests, *times,
+    )  # fmt: skip
+    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+    if show and proxy.command is not None:
+        print("".join(f"  {fault}\n" for fault in count.faults), end="")
+
+
 def main() -> None:
     """Replay every text through every proxy, and print the table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("forge", "toolrails", "litellm"):
+    makers = {"forge": _forge, "toolrails": _toolrails, "litellm": _litellm}
+    for name in makers:
         options.add_argument(f"--{name}", metavar="PYTHON", help="the interpreter of its environment")
     options.add_argument("--show", action="store_true", help="print each reply with other calls")
     given = options.parse_args()
-    makers = {"forge-guardrails": (given.forge, _forge), "toolrails": (given.toolrails, _toolrails),
-              "LiteLLM": (given.litellm, _litellm)}  # fmt: skip
     proxies = [Proxy("no proxy"), Proxy("agentkit", _agentkit)]
-    proxies += [Proxy(name, made(python)) for name, (python, made) in makers.items() if python]
+    proxies += [Proxy(name, made(getattr(given, name))) for name, made in makers.items() if getattr(given, name)]
     found = [*cases()]
-    with_calls, with_truth = sum(bool(c.calls) for c in found), sum(c.truth is not None for c in found)
-    print(f"{len(found)} texts: {with_calls} with calls, {len(found) - with_calls} without; {with_truth} rows expect calls")
-    print(f"a paced reply is complete after {len(PACED['call']) / 4 * PACE:.1f} s ({PACE * 1000:.0f} ms a delta)\n")
-    print("| proxy | | native and right | wrong calls | leaked bytes | without calls: unchanged | as the row expects "
-          "| errors | first text of prose, of a call, ms |\n" + "|---" * 9 + "|")  # fmt: skip
-    texts = {**{case.id: case.text for case in found}, **PACED}
+    print(f"{len(found)} texts; a paced reply is complete after {len(PACED['call']) / 4 * PACE:.1f} s\n")
+    print("| " + " | ".join(HEAD) + " |\n" + "|---" * len(HEAD) + "|")
     with ExitStack() as stack:
-        upstream = Texts(texts)
+        upstream = Texts({**{case.id: case.text for case in found}, **PACED})
         stack.enter_context(fake_upstream(upstream=upstream))
         for proxy in proxies:
             with running(proxy, upstream.url) as url:
                 for streamed in (False, True):
-                    count = counted(url, found, streamed=streamed)
-                    times = "–"
-                    if streamed:
-                        paced = [ask(url, name, [READ], streamed=True) for name in PACED]
-                        times = ", ".join(f"{got.text_at * 1000:.0f}" for got in paced)
-                    made = count.made
-                    cells = (
-                        proxy.name, "streamed" if streamed else "whole", f"{made['right']} of {with_calls}",
-                        made["wrong"], f"{count.leaked:,}", f"{made['untouched']} of {len(found) - with_calls}",
-                        f"{made['truth']} of {with_truth}", made["errors"], times,
-                    )  # fmt: skip
-                    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
-                    if given.show and proxy.command is not None:
-                        print("".join(f"  {fault}\n" for fault in count.faults), end="")
+                    line(proxy, url, found, upstream, streamed=streamed, show=given.show)
 
 
 if __name__ == "__main__":

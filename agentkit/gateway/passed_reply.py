@@ -10,11 +10,11 @@ from agentkit.gateway.chat_edit import ChatEdit
 from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.exchange import Answer, Exchange
 from agentkit.gateway.messages_edit import MessagesEdit
-from agentkit.gateway.offered_tools import offered_tools
 from agentkit.gateway.pass_through import PassThrough
 from agentkit.gateway.raw_reply import forward, raw_body
 from agentkit.gateway.reply_edit import ReplyEdit
 from agentkit.gateway.reply_events import answer_read, new_call_id, once
+from agentkit.gateway.request_tools import offered_tools, only_one_call
 from agentkit.gateway.responses_edit import ResponsesEdit
 from agentkit.gateway.upstream_model import MAX_ERROR, read_bounded, reply_in_error
 
@@ -49,6 +49,7 @@ async def answer_passed(exchange: Exchange) -> Answer:
         exchange.record,
         lambda: wire.read(body).request.messages,
         new_id=new_call_id,
+        only_one=only_one_call(body),
     )
     streams = reply.headers.get("content-type", "").startswith("text/event-stream")
     return answer._replace(pieces=(_streamed if streams else _whole)(machine, answer.pieces))

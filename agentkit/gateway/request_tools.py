@@ -40,6 +40,12 @@ def offered_tools(wire: WireName, body: Mapping[str, Any]) -> tuple[ToolSpec, ..
     return tuple(tool for tool in tools if tool.name == named) if named else tools
 
 
+def only_one_call(body: Mapping[str, Any]) -> bool:
+    """Return whether a request allows one call in a reply at most, in any wire."""
+    disabled = mapping_of(body.get("tool_choice")).get("disable_parallel_tool_use")
+    return disabled is True or body.get("parallel_tool_calls") is False
+
+
 @lru_cache(maxsize=64)  # as many as formats keep readers for
 def _specs(wire: WireName, tools: str) -> tuple[ToolSpec, ...]:
     return tuple(_read(wire, json.loads(tools)))

@@ -11,7 +11,7 @@ from agentkit.gateway.exchange import Exchange
 from agentkit.gateway.messages_edit import MessagesEdit
 from agentkit.gateway.pass_through import PassThrough
 from agentkit.gateway.reply_edit import ReplyEdit
-from agentkit.gateway.request_tools import offered_tools
+from agentkit.gateway.request_tools import offered_tools, only_one_call
 from agentkit.gateway.responses_edit import ResponsesEdit
 
 EDITS: Final[Mapping[WireName, Callable[[], ReplyEdit]]] = {
@@ -26,4 +26,10 @@ def pass_through(exchange: Exchange) -> PassThrough:
     """Create what passes on the reply of one exchange; its conversation is read if a call is found in the text."""
     wire, body = exchange.wire, exchange.body
     tools = offered_tools(wire.name, body)
-    return PassThrough(EDITS[wire.name](), tools, exchange.record, lambda: wire.read(body).request.messages)
+    return PassThrough(
+        EDITS[wire.name](),
+        tools,
+        exchange.record,
+        lambda: wire.read(body).request.messages,
+        only_one=only_one_call(body),
+    )

@@ -292,8 +292,7 @@ def _langchain(made: Any, streamed: bool) -> Seen:
         if not said.tool_calls:
             break
         messages.append(said)
-        for call in said.tool_calls:
-            messages.append(ToolMessage(tools.call(call["name"], call["args"]), tool_call_id=call["id"]))
+        messages += [ToolMessage(tools.call(c["name"], c["args"]), tool_call_id=c["id"]) for c in said.tool_calls]
     return tools.seen(texts)
 
 

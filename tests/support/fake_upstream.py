@@ -37,7 +37,7 @@ class FakeUpstream:
     def bodies(self) -> list[Any]:
         return [json.loads(body) for _, body in self.requests if body]
 
-    def answer(self, headers: Mapping[str, str], body: bytes) -> Sequence[Step]:  # noqa: ARG002 - others choose by them
+    def answer(self, headers: Mapping[str, str], body: bytes) -> Sequence[Step]:
         """The answer to a request, which was added to `requests`."""
         return self.answers[min(len(self.requests), len(self.answers)) - 1]
 

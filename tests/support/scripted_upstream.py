@@ -14,7 +14,18 @@ from typing import Any, Final
 
 from client_programs import RESULTS, TOOLS, Seen
 from fake_upstream import FakeUpstream, Step, chunked, fake_upstream, whole
-from upstream_replies import CHAT_USAGE, CHUNK, MESSAGE, RESPONSE, RESPONSES_USAGE, WIRES, chunk, named, output_message, unnamed
+from upstream_replies import (
+    CHAT_USAGE,
+    CHUNK,
+    MESSAGE,
+    RESPONSE,
+    RESPONSES_USAGE,
+    WIRES,
+    chunk,
+    named,
+    output_message,
+    unnamed,
+)
 
 from agentkit import formats
 from agentkit.messages import ToolCall
@@ -34,7 +45,7 @@ class Turn:
 
 
 TURNS: Final = (
-    Turn("I look for the city.", [("find_city", {"name": 'Oslo "S" – å', "country": "NO"})]),
+    Turn("I look for the city.", [("find_city", {"name": 'Oslo "S", å', "country": "NO"})]),
     Turn(
         "Two units:",
         [("read_weather", {"city": 3143244, "unit": unit}) for unit in ("celsius", "fahrenheit")],
@@ -132,7 +143,7 @@ def _responses(turn: Turn, streamed: bool, salt: int) -> Any:
     done = {**RESPONSE, "status": "completed", "output": output, "usage": RESPONSES_USAGE}
     if not streamed:
         return done
-    events = [event for event in _events(WIRES["responses"].stream(_pieces(turn.text)))]
+    events = _events(WIRES["responses"].stream(_pieces(turn.text)))
     end = {**events.pop(), "response": done}
     for at, call in enumerate(calls, 1):
         here = {"item_id": call["id"], "output_index": at}
@@ -177,7 +188,7 @@ class ScriptedUpstream(FakeUpstream):
             return whole({"type": "error", "error": error}, 400)
 
     def _answer(self, wire: str, asked: Mapping[str, Any], text: str) -> Sequence[Step]:
-        taught, _, format = asked["model"].rpartition("taught-")
+        _, _, format = asked["model"].rpartition("taught-")
         known, answered = _history(asked)
         assert answered <= known, f"results of unknown calls: {answered - known}"
         assert bool(asked.get("tools")) != ("taught-" in asked["model"]), "tools are offered, or are not"
