@@ -9,6 +9,7 @@ const installed = createRequire(process.argv[2] + "/");
 const load = (name) => import(pathToFileURL(installed.resolve(name)).href);
 const { question, results, tools: declared } = JSON.parse(process.argv[3]);
 const TURNS = 5;
+for (const kind of ["log", "info", "debug"]) console[kind] = console.error; // standard output has the answers
 
 function newTools() {
   const calls = [];

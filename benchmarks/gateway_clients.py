@@ -5,8 +5,8 @@
     python benchmarks/gateway_clients.py [--python PATH] [--node-modules FOLDER] [--formats hermes,xml] [--wires chat]
 
 The upstream is a scripted server over real sockets: a call, two calls at once, final words. It writes its calls
-natively, or as text in a format: as a model that is taught it (translation), or as a native model by mistake (auto). A
-cell passes if the client ran exactly these calls, and all text that it saw is the text between them.
+natively, or as text in a format: as a model that is taught it (translation), or as a native model by mistake (auto);
+and after thinking. A cell passes if the client ran exactly these calls, and all text that it saw is the text between them.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def fault_of(found: dict[str, Any]) -> str:
 
 def report(found: Sequence[Cell]) -> None:
     """The table: a row for each client, and the faults after it."""
-    kinds = [(mode, streamed) for mode in ("native", "auto", "taught") for streamed in (False, True)]
+    kinds = [(mode, streamed) for mode in ("native", "auto", "taught", "thinks") for streamed in (False, True)]
     print("| client | " + " | ".join(f"{mode}, {'streamed' if s else 'whole'}" for mode, s in kinds) + " |")
     print("|---" * (len(kinds) + 1) + "|")
     for client in dict.fromkeys(cell.client for cell in found):
@@ -114,7 +114,8 @@ def report(found: Sequence[Cell]) -> None:
 
 def mode_of(model: str) -> str:
     """How a model writes its calls."""
-    return "native" if "-native-" in model else model.partition("-")[0]
+    kind = model.partition("-")[0]
+    return "native" if kind == "auto" and "-native-" in model else kind
 
 
 def main() -> None:

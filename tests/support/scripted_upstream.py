@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from client_programs import RESULTS, TOOLS, Seen
@@ -38,10 +38,11 @@ Calls = Sequence[tuple[str, dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One reply: its text, then its calls."""
+    """One reply: its text, then its calls; before them the thinking, if it has any."""
 
     text: str
     calls: Calls = ()
+    thinking: str = ""
 
 
 TURNS: Final = (
@@ -52,6 +53,7 @@ TURNS: Final = (
     ),
     Turn("It is 7 °C, which is 45 °F: 7 < 10."),
 )
+THINKING: Final = "The user asks for the weather. I should use <tool_call>."
 EXPECTED: Final = Seen([call for turn in TURNS for call in turn.calls], " ".join(turn.text for turn in TURNS))
 """What any client sees of the whole conversation."""
 
@@ -66,7 +68,8 @@ def turn_of(body: str) -> Turn:
 def as_text(turn: Turn, format: str) -> str:
     """A reply with its calls in a text format."""
     calls = [ToolCall(f"call_{at}", name, arguments) for at, (name, arguments) in enumerate(turn.calls)]
-    return f"{turn.text}\n{formats.render_calls(format, calls, SPECS)}" if calls else turn.text
+    said = f"{turn.text}\n{formats.render_calls(format, calls, SPECS)}" if calls else turn.text
+    return f"<think>\n{turn.thinking}\n</think>\n\n{said}" if turn.thinking else said
 
 
 def _pieces(text: str, size: int = 5) -> list[str]:
@@ -89,9 +92,13 @@ def _chat(turn: Turn, streamed: bool, salt: int) -> Any:
             for id, (name, arguments) in calls
         ]
         message = {"role": "assistant", "content": turn.text, **({"tool_calls": made} if made else {})}
+        if turn.thinking:
+            message["reasoning_content"] = turn.thinking
         choice = {"index": 0, "message": message, "finish_reason": finish}
         return {**CHUNK, "object": "chat.completion", "choices": [choice], "usage": CHAT_USAGE}
-    events = [chunk({"role": "assistant", "content": ""}), *(chunk({"content": text}) for text in _pieces(turn.text))]
+    events = [chunk({"role": "assistant", "content": ""})]
+    events += [chunk({"reasoning_content": text}) for text in _pieces(turn.thinking)]
+    events += [chunk({"content": text}) for text in _pieces(turn.text)]
     for at, (id, (name, arguments)) in enumerate(calls):
         start = {"index": at, "id": id, "type": "function", "function": {"name": name, "arguments": ""}}
         events.append(chunk({"tool_calls": [start]}))
@@ -104,6 +111,8 @@ def _chat(turn: Turn, streamed: bool, salt: int) -> Any:
 
 def _messages(turn: Turn, streamed: bool, salt: int) -> Any:
     blocks: list[dict[str, Any]] = [{"type": "text", "text": turn.text}]
+    if turn.thinking:
+        blocks.insert(0, {"type": "thinking", "thinking": turn.thinking, "signature": "c2lnbmVk"})
     blocks += [
         {"type": "tool_use", "id": id, "name": name, "input": arguments}
         for id, (name, arguments) in zip(_ids(turn, salt), turn.calls, strict=True)
@@ -118,6 +127,10 @@ def _messages(turn: Turn, streamed: bool, salt: int) -> Any:
         if block["type"] == "text":
             empty: dict[str, Any] = {"type": "text", "text": ""}
             deltas = [{"type": "text_delta", "text": piece} for piece in _pieces(block["text"])]
+        elif block["type"] == "thinking":
+            empty = {"type": "thinking", "thinking": "", "signature": ""}
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in _pieces(block["thinking"])]
+            deltas.append({"type": "signature_delta", "signature": block["signature"]})
         else:
             empty = {**block, "input": {}}
             pieces = _pieces(json.dumps(block["input"]))
@@ -188,11 +201,13 @@ class ScriptedUpstream(FakeUpstream):
             return whole({"type": "error", "error": error}, 400)
 
     def _answer(self, wire: str, asked: Mapping[str, Any], text: str) -> Sequence[Step]:
-        _, _, format = asked["model"].rpartition("taught-")
+        format = asked["model"].removeprefix("thinks-").removeprefix("taught-")
         known, answered = _history(asked)
         assert answered <= known, f"results of unknown calls: {answered - known}"
         assert bool(asked.get("tools")) != ("taught-" in asked["model"]), "tools are offered, or are not"
         turn, streamed = turn_of(text), bool(asked.get("stream"))
+        if "thinks-" in asked["model"]:
+            turn = replace(turn, thinking=THINKING)
         if format == "native":
             reply = NATIVE[wire](turn, streamed, len(self.requests))
         else:
@@ -236,12 +251,16 @@ def settings(url: str, names: Sequence[str]) -> dict[str, Any]:
         url: the server.
         names: of formats.
 
-    A client's name for a model is `taught-FORMAT-WIRE`, `auto-FORMAT-WIRE` or `auto-native-WIRE`.
+    A client's name for a model is `auto-native-WIRE`, `auto-FORMAT-WIRE` or `taught-FORMAT-WIRE`. One of a model that
+    thinks first starts with `thinks-`; not with `auto-FORMAT`, where thinking in the text stays text.
     """
     models: dict[str, Any] = {}
     for wire in WIRES:
-        for name in (*names, "native"):
-            models[f"auto-{name}-{wire}"] = {"upstream": wire, "model": name}
         for name in names:
-            models[f"taught-{name}-{wire}"] = {"upstream": wire, "model": f"taught-{name}", "format": name}
+            models[f"auto-{name}-{wire}"] = {"upstream": wire, "model": name}
+        for thinks in ("", "thinks-"):
+            models[f"{thinks}auto-native-{wire}"] = {"upstream": wire, "model": f"{thinks}native"}
+            for name in names:
+                taught = {"upstream": wire, "model": f"{thinks}taught-{name}", "format": name}
+                models[f"{thinks}taught-{name}-{wire}"] = taught
     return {"upstreams": {wire: {"url": url, "wire": wire} for wire in WIRES}, "models": models}
