@@ -10,19 +10,20 @@ from agentkit.gateway.chat_edit import ChatEdit
 from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.exchange import Answer, Exchange
 from agentkit.gateway.messages_edit import MessagesEdit
-from agentkit.gateway.offered_tools import offered_tools
 from agentkit.gateway.pass_through import PassThrough
 from agentkit.gateway.raw_reply import forward, raw_body
 from agentkit.gateway.reply_edit import ReplyEdit
 from agentkit.gateway.reply_events import answer_read, new_call_id, once
+from agentkit.gateway.request_tools import offered_tools
 from agentkit.gateway.responses_edit import ResponsesEdit
 from agentkit.gateway.upstream_model import MAX_ERROR, read_bounded, reply_in_error
 
-_EDITS: Final[Mapping[WireName, Callable[[], ReplyEdit]]] = {
+EDITS: Final[Mapping[WireName, Callable[[], ReplyEdit]]] = {
     "chat": ChatEdit,
     "responses": ResponsesEdit,
     "messages": MessagesEdit,
 }
+"""Creates what reads and edits one reply, for each wire."""
 
 
 async def answer_passed(exchange: Exchange) -> Answer:
@@ -32,7 +33,6 @@ async def answer_passed(exchange: Exchange) -> Answer:
         RequestRefused: the upstream cannot be reached, or fails with something that the client's wire has no place for.
     """
     wire, body = exchange.wire, exchange.body
-    exchange.record.format = "auto"
     tools = offered_tools(wire.name, body)
     reply = await exchange.route.upstream.send(raw_body(exchange), exchange.headers)
     if reply.status >= 400:
@@ -44,7 +44,7 @@ async def answer_passed(exchange: Exchange) -> Answer:
     if reply.status >= 300:
         return answer
     machine = PassThrough(
-        _EDITS[wire.name](),
+        EDITS[wire.name](),
         tools,
         exchange.record,
         lambda: wire.read(body).request.messages,

@@ -16,7 +16,7 @@ from recordings import ABSENT, rows
 
 from agentkit.errors import FormatError
 from agentkit.formats import Parser, render_prompt
-from agentkit.gateway.argument_text import ArgumentText
+from agentkit.models.argument_text import ArgumentText
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.wire_fields import fields_for
