@@ -85,6 +85,8 @@ class UpstreamModel:
         upstream = exchange.route.upstream
         self.opened = asyncio.Event()
         """Set when a reply has begun: the upstream has accepted the request."""
+        self.headers: Mapping[str, str] = {}
+        """The headers of its last response, with lower-case names."""
         self.model = exchange.route.model
         self.server = upstream.server
         """The kind of server, if it was named."""
@@ -131,6 +133,7 @@ class UpstreamModel:
         upstream = self._exchange.route.upstream
         form, body = FORMS[upstream.wire], self.body(request)
         reply = await upstream.send(json.dumps(body, ensure_ascii=False).encode(), self._exchange.headers)
+        self.headers = reply.headers
         async with aclosing(reply.pieces) as pieces:  # type: ignore[type-var]  # an upstream's pieces can be closed
             if reply.status >= 400:
                 for event in await self._refused(request, reply):
