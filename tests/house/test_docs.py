@@ -19,7 +19,9 @@ from typing import NamedTuple
 
 import pytest
 from confining import WHY, confined
+from gateway_kit import gateway
 from replay_server import ReplayServer
+from text_calling_server import text_calling_server
 from warm_program import PROGRAM, STRICT, run
 
 from agentkit.errors import SandboxUnavailable
@@ -64,7 +66,10 @@ def is_followed(page: Path) -> bool:
     return any(FILE.search(block.options) for block in blocks(page))
 
 
-LONG = ("from_openai_agents",)
+SERVED = ("gateway", "gateway_clients")
+"""Pages with clients of a gateway, in front of a model that calls in its text."""
+
+LONG = ("from_openai_agents", "gateway_clients")
 """Pages that run only with the long tests: importing the SDK that they compare with takes seconds."""
 
 
@@ -88,6 +93,14 @@ def test_python_of_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     for key in KEYS:
         monkeypatch.delenv(key, raising=False)
+    if page.stem in SERVED:
+        with text_calling_server() as upstream, gateway({"upstreams": {"local": {"url": upstream}}}) as url:
+            for name, value in (("OPENAI_BASE_URL", f"{url}/v1"), ("ANTHROPIC_BASE_URL", url), ("no_proxy", "*")):
+                monkeypatch.setenv(name, value)
+            for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+                monkeypatch.setenv(name, "none")
+            run_page(page, monkeypatch)
+        return
     with ReplayServer(HELLO) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         run_page(page, monkeypatch)
@@ -225,7 +238,7 @@ def test_make_target_exists(line: str) -> None:
 def test_command_of_page_runs(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that needs no key and no thread, and ends, runs; of the others only the options are checked."""
     checked = re.sub(
-        r"agentkit (chat|run|fit|threads \w+|mcp(?=.* --http)|rollout(?: report)?)\b", r"agentkit \1 --help", line
+        r"agentkit (chat|run|fit|serve|threads \w+|mcp(?=.* --http)|rollout(?: report)?)\b", r"agentkit \1 --help", line
     )
     monkeypatch.chdir(tmp_path)
     for key in KEYS:
