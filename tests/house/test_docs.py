@@ -19,9 +19,7 @@ from typing import NamedTuple
 
 import pytest
 from confining import WHY, confined
-from gateway_kit import gateway
 from replay_server import ReplayServer
-from text_calling_server import text_calling_server
 from warm_program import PROGRAM, STRICT, run
 
 from agentkit.errors import SandboxUnavailable
@@ -67,9 +65,9 @@ def is_followed(page: Path) -> bool:
 
 
 SERVED = ("gateway", "gateway_clients")
-"""Pages with clients of a gateway, in front of a model that calls in its text."""
+"""Pages whose programs need a gateway: `tests/gateway/test_gateway_pages.py` runs them."""
 
-LONG = ("from_openai_agents", "gateway_clients")
+LONG = ("from_openai_agents",)
 """Pages that run only with the long tests: importing the SDK that they compare with takes seconds."""
 
 
@@ -86,21 +84,19 @@ def without_keys() -> dict[str, str]:
 
 @pytest.mark.parametrize(
     "page",
-    named([p for p in PAGES if any(b.language == "python" for b in blocks(p)) and not is_followed(p)]),
+    named(
+        [
+            p
+            for p in PAGES
+            if any(b.language == "python" for b in blocks(p)) and not is_followed(p) and p.stem not in SERVED
+        ]
+    ),
 )
 def test_python_of_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ```python blocks of a page are one program; ```text title="output" is what the block before it prints."""
     monkeypatch.chdir(tmp_path)
     for key in KEYS:
         monkeypatch.delenv(key, raising=False)
-    if page.stem in SERVED:
-        with text_calling_server() as upstream, gateway({"upstreams": {"local": {"url": upstream}}}) as url:
-            for name, value in (("OPENAI_BASE_URL", f"{url}/v1"), ("ANTHROPIC_BASE_URL", url), ("no_proxy", "*")):
-                monkeypatch.setenv(name, value)
-            for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
-                monkeypatch.setenv(name, "none")
-            run_page(page, monkeypatch)
-        return
     with ReplayServer(HELLO) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         run_page(page, monkeypatch)
