@@ -9,7 +9,7 @@ from typing import Any, Final
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import PATHS
 from agentkit.gateway.exchange import Answer, Exchange, UpstreamReply
-from agentkit.gateway.http_headers import request_id, returned
+from agentkit.gateway.http_headers import reply_headers, request_id
 
 MAX_WHOLE: Final = 4 * 1024 * 1024
 """Bytes of a whole reply that are collected before its status is sent, so that an error can still be reported."""
@@ -51,7 +51,7 @@ async def forward(reply: UpstreamReply) -> Answer:
         RequestRefused: it is an error in no wire, a redirect, or was cut off before anything of it was sent.
     """
     kind = reply.headers.get("content-type", "")
-    headers = [*returned(reply.headers), (b"x-request-id", request_id(reply.headers).encode("latin-1", "replace"))]
+    headers = [*reply_headers(reply.headers), (b"x-request-id", request_id(reply.headers).encode("latin-1", "replace"))]
     if kind:
         headers.append((b"content-type", kind.encode("latin-1", "replace")))
     if reply.status >= 300:
