@@ -84,7 +84,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until Ctrl-C or SIGTERM."""
-    from agentkit.gateway.answering import WIRES
+    from agentkit.gateway.wires import WIRES
     from agentkit.gateway.gateway_app import Gateway
 
     config = _config(arguments)

@@ -1,0 +1,46 @@
+"""The tools in a request that a reply's text may call, in each wire. Pure.
+
+Requests repeat their tools. What reads fifty formats for some tools takes 3 ms to make and is kept for those objects,
+so the same tools are the same objects here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from agentkit.gateway.client_wire import WireName
+from agentkit.models.wire import items_of, mapping_of
+from agentkit.toolspec import ToolSpec
+
+_Offered = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+_OFFERED: Final[Mapping[WireName, tuple[_Offered, str]]] = {
+    "chat": (lambda tool: mapping_of(tool.get("function")), "parameters"),
+    "responses": (lambda tool: tool if tool.get("type") == "function" else {}, "parameters"),
+    "messages": (lambda tool: tool if tool.get("type", "custom") == "custom" else {}, "input_schema"),
+}
+"""Of each wire: a tool's declaration, empty if the server runs the tool, and the field of its schema."""
+
+
+def offered_tools(wire: WireName, body: Mapping[str, Any]) -> tuple[ToolSpec, ...]:
+    """Return the tools that may be called; none with `tool_choice` none, or if several replies are requested."""
+    choice, several = body.get("tool_choice"), body.get("n")
+    if not body.get("tools") or choice == "none" or mapping_of(choice).get("type") == "none":
+        return ()
+    return () if type(several) is int and several > 1 else _specs(wire, json.dumps(body["tools"]))
+
+
+@lru_cache(maxsize=64)  # as many as formats keep readers for
+def _specs(wire: WireName, tools: str) -> tuple[ToolSpec, ...]:
+    return tuple(_read(wire, json.loads(tools)))
+
+
+def _read(wire: WireName, tools: object) -> Iterator[ToolSpec]:
+    declared, schema = _OFFERED[wire]
+    for tool in map(declared, items_of(tools)):
+        if isinstance(name := tool.get("name"), str) and name:
+            parameters = mapping_of(tool.get(schema)) or {"type": "object", "properties": {}}
+            yield ToolSpec(name, str(tool.get("description") or ""), parameters)

@@ -1,0 +1,264 @@
+"""Fields of a client's request, read leniently, and the words in which one is refused. Pure; the same for all wires."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from agentkit.gateway.client_request import RequestRefused
+from agentkit.gateway.known_tools import known_tool
+from agentkit.messages import ImagePart, TextPart
+from agentkit.models.valid_history import fit_name
+from agentkit.toolspec import OutputSchema, ToolSpec
+
+Fields = Mapping[str, Any]
+
+INVALID: Final = "invalid_request"
+UNSUPPORTED: Final = "unsupported"
+
+PART_URL: Final = "agentkit:part/"
+"""The beginning of the URL of an `ImagePart` that stands for a content part that only the client's wire has."""
+
+ANY_OBJECT: Final[Fields] = {"type": "object", "properties": {}}
+
+
+def invalid(param: str, message: str) -> RequestRefused:
+    """Return the refusal of a field that is not what its wire says."""
+    return RequestRefused(400, f"{param}: {message}", INVALID, param=param)
+
+
+def unsupported(param: str, what: str, instead: str = "omit it") -> RequestRefused:
+    """Return the refusal of a field that a translated reply cannot honour.
+
+    Args:
+        param: the field.
+        what: what the field asks for.
+        instead: what to do.
+    """
+    message = (
+        f"{param}: {what} goes through unchanged only where client and upstream speak the same wire, and this model's "
+        f"replies are translated; {instead}"
+    )
+    return RequestRefused(400, message, UNSUPPORTED, param=param)
+
+
+class Unsupported(NamedTuple):
+    """A field that a translated reply cannot honour.
+
+    Attributes:
+        what: what it asks for.
+        fine: its values that ask for nothing, besides null and empty ones.
+        instead: what to do.
+    """
+
+    what: str
+    fine: tuple[Any, ...] = ()
+    instead: str = "omit it"
+
+
+def refuse_unsupported(body: Fields, table: Mapping[str, Unsupported]) -> None:
+    """Refuse the fields of the table, unless their values ask for nothing.
+
+    Raises:
+        RequestRefused: a field asks for something.
+    """
+    for name, field in table.items():
+        value = body.get(name)
+        if value and not any(value == fine and type(value) is type(fine) for fine in field.fine):
+            raise unsupported(name, field.what, field.instead)
+
+
+def other_fields(body: Fields, known: Collection[str]) -> dict[str, Any]:
+    """Return the fields that are not known and not null."""
+    return {name: value for name, value in body.items() if name not in known and value is not None}
+
+
+# ---------------------------------------------------------------- single values
+
+
+def required_text(body: Fields, name: str) -> str:
+    """Return a field that must be a string with content."""
+    value = body.get(name)
+    if not isinstance(value, str) or not value:
+        raise invalid(name, f"expected a string with content, found {shown(value)}")
+    return value
+
+
+def text_at(value: Any, at: str) -> str:
+    """Return a string; empty for null."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise invalid(at, f"expected a string, found {shown(value)}")
+    return value
+
+
+def mapping_at(value: Any, at: str) -> Fields:
+    """Return an object; empty for null."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise invalid(at, f"expected an object, found {shown(value)}")
+    return value
+
+
+def objects_at(value: Any, at: str) -> list[Fields]:
+    """Return the objects of a list; of none for null. A single object counts as a list of one."""
+    if value is None:
+        return []
+    if isinstance(value, Mapping):
+        return [value]
+    if not isinstance(value, list):
+        raise invalid(at, f"expected a list, found {shown(value)}")
+    return [mapping_at(item, f"{at}[{n}]") for n, item in enumerate(value)]
+
+
+def count(body: Fields, *names: str) -> int | None:
+    """Return the first of these fields that is given, a positive integer; None if none is."""
+    for name in names:
+        value = body.get(name)
+        if value is None:
+            continue
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise invalid(name, f"expected a positive integer, found {shown(value)}")
+        return value
+    return None
+
+
+def number(body: Fields, name: str) -> float | None:
+    """Return a number; None if it is not given."""
+    value = body.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise invalid(name, f"expected a number, found {shown(value)}")
+    return value
+
+
+def flag(body: Fields, name: str) -> bool | None:
+    """Return true or false; None if it is not given."""
+    value = body.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise invalid(name, f"expected true or false, found {shown(value)}")
+    return value
+
+
+def stops(body: Fields, name: str) -> tuple[str, ...]:
+    """Return the strings at which the reply ends: one, or a list."""
+    value = body.get(name)
+    found = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else ()
+    if (value is not None and not isinstance(value, str | list)) or not all(isinstance(one, str) for one in found):
+        raise invalid(name, f"expected a string or a list of strings, found {shown(value)}")
+    return tuple(one for one in found if one)
+
+
+def shown(value: Any) -> str:
+    """A value for an error message, with its type."""
+    return f"{type(value).__name__} {value!r:.60}"
+
+
+# ---------------------------------------------------------------- content
+
+
+class ForeignParts:
+    """The content parts of one request that only its wire has, by the URL of what stands for each."""
+
+    def __init__(self) -> None:
+        self.by_url: dict[str, Fields] = {}
+
+    def keep(self, part: Fields) -> ImagePart:
+        """Return what stands for a part."""
+        url = f"{PART_URL}{len(self.by_url)}"
+        self.by_url[url] = part
+        return ImagePart(url=url)
+
+
+Part = TextPart | ImagePart
+
+
+def content_at(content: Any, at: str, read: Callable[[Fields, str], Part]) -> list[Part]:
+    """Return content that is a string, a part, or a list of them; null and empty strings have no parts."""
+    found: list[Part] = []
+    for n, part in enumerate(content if isinstance(content, list) else [content]):
+        if isinstance(part, Mapping):
+            found.append(read(part, f"{at}[{n}]"))
+        elif isinstance(part, str):
+            found.append(TextPart(part))
+        elif part is not None:
+            raise invalid(at, f"expected a string or a list of content parts, found {shown(part)}")
+    return [part for part in found if not (isinstance(part, TextPart) and not part.text)]
+
+
+def image_at(url: Any, at: str, part: Fields, foreign: ForeignParts) -> ImagePart:
+    """Return the image at a URL, which may be a data URL; a file of another kind in a data URL is a foreign part."""
+    if isinstance(url, str) and url.startswith("data:") and not url.startswith("data:image/"):
+        return foreign.keep(part)
+    try:
+        return ImagePart(url=url)
+    except ValueError:
+        expected = "expected a URL, or data:image/png;base64,… with the image"
+        raise invalid(at, f"{expected}, found {shown(url)}") from None
+
+
+def only_text(parts: Iterable[Part], at: str, separator: str = "\n\n") -> str:
+    """Return content that may be only text."""
+    texts = []
+    for part in parts:
+        if not isinstance(part, TextPart):
+            raise invalid(at, "only text is allowed here")
+        texts.append(part.text)
+    return separator.join(texts)
+
+
+# ---------------------------------------------------------------- tools
+
+
+class Tools(NamedTuple):
+    """The offered tools, and how they are to be called; see `ModelRequest`."""
+
+    offered: tuple[ToolSpec, ...] = ()
+    choice: str = "auto"
+    parallel: bool | None = None
+
+
+def tool_at(fields: Fields, schema: str, at: str) -> ToolSpec:
+    """Return a tool.
+
+    Args:
+        fields: its name, its description and its schema.
+        schema: the name of the field that has its schema.
+        at: where it is in the request.
+    """
+    name = fields.get("name")
+    if not isinstance(name, str) or not name:
+        raise invalid(f"{at}.name", f"expected the tool's name, found {shown(name)}")
+    parameters = mapping_at(fields.get(schema), f"{at}.{schema}") or ANY_OBJECT
+    return known_tool(name, text_at(fields.get("description"), f"{at}.description"), parameters)
+
+
+def chosen(offered: Sequence[ToolSpec], choice: str, parallel: bool | None, allowed: Iterable[str] | None) -> Tools:
+    """Return the tools with a choice that fits them.
+
+    Args:
+        offered: all tools.
+        choice: `auto`, `required`, `none`, or a tool's name.
+        parallel: whether there may be several calls.
+        allowed: the names of the tools that may be called; None for all of them.
+    """
+    names = None if allowed is None else set(allowed)
+    tools = tuple(tool for tool in offered if names is None or tool.name in names)
+    known = ", ".join(tool.name for tool in offered) or "none"
+    if choice not in ("auto", "none") and not tools:
+        raise invalid("tool_choice", f"{choice!r} needs a tool that may be called; offered: {known}")
+    if choice not in ("auto", "none", "required") and choice not in {tool.name for tool in tools}:
+        raise invalid("tool_choice", f"no offered tool is called {choice!r}; offered: {known}")
+    return Tools(tools, choice if tools else "auto", parallel if tools else None)
+
+
+def output_at(name: Any, schema: Any, at: str) -> OutputSchema:
+    """Return the schema of the reply; its name is fitted."""
+    if not isinstance(schema, Mapping):
+        raise invalid(at, f"expected a JSON Schema, found {shown(schema)}")
+    return OutputSchema(fit_name(name) if isinstance(name, str) and name else "reply", schema)

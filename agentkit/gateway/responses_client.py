@@ -1,0 +1,243 @@
+"""Clients that speak OpenAI's Responses API. Source: OpenAI's API reference, "Create a model response"."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+from uuid import uuid4
+
+from agentkit.events import SourceEvent
+from agentkit.gateway.chat_reply import chat_error
+from agentkit.gateway.client_conversation import ClientConversation
+from agentkit.gateway.client_request import ClientRequest, RequestRefused
+from agentkit.gateway.client_wire import WireName
+from agentkit.gateway.request_fields import (
+    Fields,
+    ForeignParts,
+    Part,
+    Tools,
+    Unsupported,
+    chosen,
+    content_at,
+    count,
+    flag,
+    image_at,
+    invalid,
+    mapping_at,
+    number,
+    objects_at,
+    only_text,
+    other_fields,
+    output_at,
+    refuse_unsupported,
+    required_text,
+    shown,
+    text_at,
+    tool_at,
+    unsupported,
+)
+from agentkit.gateway.responses_reply import ResponsesReply, whole_response
+from agentkit.gateway.wire_fields import PROVIDERS
+from agentkit.messages import AssistantPart, ImagePart, ProviderPart, TextPart, ThinkingPart
+from agentkit.models.base import ModelRequest
+from agentkit.models.wire import items_of, text_of
+from agentkit.toolspec import OutputSchema
+
+_PROVIDER: Final = PROVIDERS["responses"]
+
+_WHOLE: Final = "send the whole conversation as input, with store=false"
+_UNSUPPORTED: Final[Mapping[str, Unsupported]] = {
+    "previous_response_id": Unsupported("a conversation that the server stores", (), _WHOLE),
+    "conversation": Unsupported("a conversation that the server stores", (), _WHOLE),
+    "background": Unsupported("a reply that is made later"),
+    "prompt": Unsupported("a prompt that the server stores", (), "send its text as instructions"),
+    "top_logprobs": Unsupported("the log probabilities of tokens"),
+}
+_READ: Final = frozenset((
+    "model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "stream", "text",
+    "max_output_tokens", "max_tokens", "temperature",
+    *_UNSUPPORTED,
+))  # fmt: skip
+
+_CALL_FIELDS: Final = frozenset(("type", "id", "call_id", "name", "arguments", "status"))
+
+
+class ResponsesClient:
+    """The wire of clients that speak the Responses API."""
+
+    name: WireName = "responses"
+
+    def read(self, body: Mapping[str, Any]) -> ClientRequest:
+        """Read a request; see `ClientWire`."""
+        refuse_unsupported(body, _UNSUPPORTED)
+        tools, foreign = _tools(body), ForeignParts()
+        output, further = _output(body)
+        request = ModelRequest(
+            _Items(foreign).read(body),
+            tools=tools.offered,
+            tool_choice=tools.choice,
+            parallel_tool_calls=tools.parallel,
+            stream=bool(flag(body, "stream")),
+            max_tokens=count(body, "max_output_tokens", "max_tokens"),
+            temperature=number(body, "temperature"),
+            extra=other_fields(body, _READ) | further,
+            output_schema=output,
+        )
+        return ClientRequest(required_text(body, "model"), request, True, foreign.by_url)
+
+    def writer(self, asked: ClientRequest) -> ResponsesReply:
+        """Create the writer of a streamed reply."""
+        return ResponsesReply(asked, uuid4().hex, int(time.time()))
+
+    def whole(self, asked: ClientRequest, events: Iterable[SourceEvent]) -> dict[str, Any]:
+        """Return a whole reply.
+
+        Raises:
+            RequestRefused: the reply failed.
+        """
+        return whole_response(asked, events, uuid4().hex, int(time.time()))
+
+    def error(self, error: RequestRefused) -> dict[str, Any]:
+        """Return the body of an error response."""
+        return chat_error(error)
+
+
+# ---------------------------------------------------------------- the conversation
+
+
+class _Items:
+    """Reads the input items of one request. Items of the model that follow each other are one reply.
+
+    Args:
+        foreign: receives the parts that only this wire has.
+    """
+
+    def __init__(self, foreign: ForeignParts) -> None:
+        self._foreign = foreign
+        self._conversation = ClientConversation()
+        self._reply: list[AssistantPart] = []
+
+    def read(self, body: Fields) -> list[Any]:
+        self._conversation.system(text_at(body.get("instructions"), "instructions"))
+        given = body.get("input")
+        if isinstance(given, str):
+            given = [{"role": "user", "content": given}]
+        if not isinstance(given, list | Mapping) or not given:
+            raise invalid("input", f"expected a string with content, or a list with items, found {shown(given)}")
+        for n, item in enumerate(objects_at(given, "input")):
+            self._item(item, f"input[{n}]")
+        self._end_reply()
+        return self._conversation.messages
+
+    def _end_reply(self) -> None:
+        self._conversation.assistant(self._reply)
+        self._reply = []
+
+    def _item(self, item: Fields, at: str) -> None:
+        match item.get("type", "message" if "role" in item else None):
+            case "message":
+                self._message(item, at)
+            case "function_call":
+                self._reply += self._call(item, at)
+            case "function_call_output":
+                self._end_reply()
+                answer = content_at(item.get("output"), f"{at}.output", self._part)
+                self._conversation.result(item.get("call_id"), answer)
+            case "reasoning":
+                texts = [text_of(part.get("text")) for part in items_of(item.get("content") or item.get("summary"))]
+                self._reply.append(ThinkingPart("\n\n".join(texts), _PROVIDER, item))
+            case "item_reference":
+                raise unsupported(at, "an item that the server stores", _WHOLE)
+            case "custom_tool_call" | "custom_tool_call_output" as kind:
+                raise unsupported(f"{at}.type", f"an item of the type {kind!r}", "offer a function with one string")
+            case str():
+                self._reply.append(ProviderPart(_PROVIDER, item))
+            case kind:
+                raise invalid(f"{at}.type", f"expected the type of an item, such as message, found {shown(kind)}")
+
+    def _message(self, item: Fields, at: str) -> None:
+        content = content_at(item.get("content"), f"{at}.content", self._part)
+        match item.get("role"):
+            case "assistant":
+                self._reply += [part for part in content if isinstance(part, TextPart)]
+                if any(isinstance(part, ImagePart) for part in content):
+                    raise invalid(f"{at}.content", "a reply of the model has text only")
+                if item.get("phase"):
+                    self._reply.append(ProviderPart(_PROVIDER, {"type": "message", "phase": item["phase"]}))
+            case "user":
+                self._end_reply()
+                self._conversation.user(content)
+            case "system" | "developer":
+                self._end_reply()
+                self._conversation.system(only_text(content, f"{at}.content"))
+            case role:
+                roles = "user, assistant, system or developer"
+                raise invalid(f"{at}.role", f"expected {roles}, found {shown(role)}")
+
+    def _call(self, item: Fields, at: str) -> list[AssistantPart]:
+        id = item.get("call_id") or item.get("id")
+        call = self._conversation.call(id, item.get("name"), item.get("arguments"), at)
+        extras = {name: value for name, value in item.items() if name not in _CALL_FIELDS and value}
+        return [call, ProviderPart(_PROVIDER, {**extras, "type": "function_call"}, call.id)] if extras else [call]
+
+    def _part(self, part: Fields, at: str) -> Part:
+        match part.get("type", "text" if "text" in part else None):
+            case "input_text" | "output_text" | "text" | "summary_text":
+                return TextPart(text_at(part.get("text"), f"{at}.text"))
+            case "refusal":
+                return TextPart(text_at(part.get("refusal"), f"{at}.refusal"))
+            case "input_image" | "image_url" if part.get("image_url"):
+                image = part["image_url"]
+                url = image.get("url") if isinstance(image, Mapping) else image
+                return image_at(url, f"{at}.image_url", part, self._foreign)
+            case str():  # a file, or the server's id of an image
+                return self._foreign.keep(part)
+            case kind:
+                raise invalid(f"{at}.type", f"expected the type of a part, such as input_text, found {shown(kind)}")
+
+
+# ---------------------------------------------------------------- the settings
+
+
+def _tools(body: Fields) -> Tools:
+    offered = []
+    for n, tool in enumerate(objects_at(body.get("tools"), "tools")):
+        kind = tool.get("type") or "function"
+        if kind != "function":
+            instead = "offer a function instead"
+            raise unsupported(f"tools[{n}].type", f"a tool of the type {kind!r}", instead)
+        function = mapping_at(tool.get("function"), f"tools[{n}].function") or tool
+        offered.append(tool_at(function, "parameters", f"tools[{n}]"))
+    parallel = flag(body, "parallel_tool_calls")
+    choice = body.get("tool_choice") or "auto"
+    if isinstance(choice, str):
+        return chosen(offered, {"any": "required"}.get(choice, choice), parallel, None)
+    choice = mapping_at(choice, "tool_choice")
+    kind = choice.get("type") or "function"
+    if kind == "allowed_tools":
+        names = [tool.get("name") for tool in objects_at(choice.get("tools"), "tool_choice.tools")]
+        return chosen(offered, choice.get("mode") or "auto", parallel, [n for n in names if isinstance(n, str)])
+    if kind != "function":
+        raise unsupported("tool_choice.type", f"the choice of a tool of the type {kind!r}", "choose a function")
+    name = choice.get("name") or mapping_at(choice.get("function"), "tool_choice.function").get("name")
+    if not isinstance(name, str):
+        raise invalid("tool_choice.name", f"expected the tool's name, found {shown(name)}")
+    return chosen(offered, name, parallel, None)
+
+
+def _output(body: Fields) -> tuple[OutputSchema | None, dict[str, Any]]:
+    """Return the schema of the reply, and the further fields of `text` that are passed on."""
+    text = mapping_at(body.get("text"), "text")
+    given = mapping_at(text.get("format"), "text.format")
+    further = {name: value for name, value in text.items() if name != "format" and value is not None}
+    match given.get("type"):
+        case None | "text":
+            output = None
+        case "json_object":
+            output = OutputSchema("reply", {"type": "object"})
+        case "json_schema":
+            output = output_at(given.get("name"), given.get("schema"), "text.format.schema")
+        case _:
+            output, further = None, {**further, "format": given}
+    return output, {"text": further} if further else {}
