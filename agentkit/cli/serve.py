@@ -84,8 +84,8 @@ def _pair(text: str) -> tuple[str, str]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until Ctrl-C or SIGTERM."""
-    from agentkit.gateway.wires import WIRES
     from agentkit.gateway.gateway_app import Gateway
+    from agentkit.gateway.wires import WIRES
 
     config = _config(arguments)
     try:

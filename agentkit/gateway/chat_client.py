@@ -125,7 +125,7 @@ class _Messages:
             raise invalid("messages", f"expected a list with messages, found {shown(body.get('messages'))}")
         for n, message in enumerate(objects_at(body["messages"], "messages")):
             self._message(message, f"messages[{n}]")
-        return self._conversation.messages
+        return self._conversation.close()
 
     def _message(self, message: Fields, at: str) -> None:
         role, content = message.get("role"), self._content(message, at)

@@ -103,7 +103,8 @@ class ChatReply:
         if block.provider != PROVIDERS["chat"]:
             return b""
         if block.index is not None:
-            return self._delta(f'"tool_calls":[{line({"index": block.index, **block.data})}]')
+            piece = {"index": block.index, **block.data, "function": {"arguments": ""}}  # SDKs require a function
+            return self._delta(f'"tool_calls":[{line(piece)}]')
         fields = _new_fields(block)
         return self._delta(line(fields)[1:-1]) if fields else b""
 

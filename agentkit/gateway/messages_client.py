@@ -119,7 +119,7 @@ class _Messages:
         self._conversation.system(only_text(content_at(body.get("system"), "system", self._part), "system"))
         for n, message in enumerate(objects_at(body["messages"], "messages")):
             self._message(message, f"messages[{n}]")
-        return self._conversation.messages
+        return self._conversation.close()
 
     def _message(self, message: Fields, at: str) -> None:
         content = message.get("content")

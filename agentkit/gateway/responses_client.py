@@ -121,14 +121,14 @@ class _Items:
     def read(self, body: Fields) -> list[Any]:
         self._conversation.system(text_at(body.get("instructions"), "instructions"))
         given = body.get("input")
-        if isinstance(given, str):
+        if isinstance(given, str) and given:
             given = [{"role": "user", "content": given}]
         if not isinstance(given, list | Mapping) or not given:
             raise invalid("input", f"expected a string with content, or a list with items, found {shown(given)}")
         for n, item in enumerate(objects_at(given, "input")):
             self._item(item, f"input[{n}]")
         self._end_reply()
-        return self._conversation.messages
+        return self._conversation.close()
 
     def _end_reply(self) -> None:
         self._conversation.assistant(self._reply)
