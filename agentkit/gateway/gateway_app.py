@@ -21,7 +21,7 @@ from agentkit.gateway.access_log import AccessLog
 from agentkit.gateway.answering import answer
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import PATHS, ClientWire, WireName
-from agentkit.gateway.error_replies import error_body, error_event, error_headers
+from agentkit.gateway.error_replies import error_event, error_headers
 from agentkit.gateway.exchange import Answer, Exchange, ReplyRecord, Route
 from agentkit.gateway.gateway_config import GatewayConfig
 from agentkit.gateway.gateway_metrics import CONTENT_TYPE, GatewayMetrics
@@ -148,9 +148,9 @@ class Gateway:
                 raise RequestRefused(405, f"{path} expects {'POST' if page is None else 'GET'}", "method_not_allowed")
             kind, body = await page(headers)
         except RequestRefused as e:
-            wire: WireName | None = "messages" if b"anthropic-version" in headers else None
+            wire = self._wires["messages" if b"anthropic-version" in headers else "chat"]
             allow = [(b"allow", b"POST" if page is None else b"GET, HEAD")] if e.status == 405 else []
-            await _respond(send, e.status, [*error_headers(e), *allow], json.dumps(error_body(wire, e)).encode())
+            await _respond(send, e.status, [*error_headers(e), *allow], json.dumps(wire.error(e)).encode())
             return
         await _respond(send, 200, [(b"content-type", kind)], body)
 
@@ -263,10 +263,10 @@ class Gateway:
         asked.error = error
         sender = asked.sender
         if sender.streaming:
-            await sender.end(error_event(asked.wire, error))
+            await sender.end(error_event(self._wires[asked.wire], error))
         elif not sender.status:
             asked.id = asked.id or f"req_{uuid4().hex}"
-            body = error.body or json.dumps(error_body(asked.wire, error)).encode()
+            body = json.dumps(self._wires[asked.wire].error(error)).encode()
             headers = [*error_headers(error), (b"content-length", str(len(body)).encode())]
             if error.status in (408, 413):
                 headers.append((b"connection", b"close"))  # the rest of the request is not read

@@ -38,6 +38,8 @@ class UpstreamSettings:
         server: its kind, a key of `agentkit.models.servers.SERVERS`; None if it is another.
         key_env: the environment variable with its key; None passes the client's key on, unless the gateway
             has its own keys.
+        repeats: how often a request is repeated that the server was too busy for, or could not be reached with. A
+            client repeats it as well.
     """
 
     name: str
@@ -45,6 +47,7 @@ class UpstreamSettings:
     wire: WireName = "chat"
     server: str | None = None
     key_env: str | None = None
+    repeats: int = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +163,7 @@ _UPSTREAM: Final[Bounds] = {
     "wire": one_of(PATHS),
     "server": or_none(one_of(SERVERS), "for any other server"),
     "key_env": or_none(_NAME),
+    "repeats": whole(0),
 }
 _MODEL: Final[Bounds] = {
     "upstream": TEXT,

@@ -10,6 +10,7 @@ import json
 import random
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -33,7 +34,7 @@ REPEATED: Final = frozenset((429, 503, 529))
 """Statuses of a server that has not started on the request."""
 
 RETRY: Final = Retry(times=2, first=0.5, longest=4.0, patience=10.0)
-"""How a request is repeated. The client repeats it as well, so the gateway gives up early."""
+"""How a request is repeated. A client repeats it as well, so the gateway gives up early."""
 
 ANTHROPIC_VERSION: Final = "2023-06-01"
 
@@ -73,10 +74,9 @@ class HttpUpstream:
         settings: its address, its wire and its kind.
         key: its key; None passes the client's key on.
         pool: the process's connections.
-        retry: how a request is repeated.
     """
 
-    def __init__(self, settings: UpstreamSettings, key: str | None, pool: ConnectionPool, retry: Retry = RETRY) -> None:
+    def __init__(self, settings: UpstreamSettings, key: str | None, pool: ConnectionPool) -> None:
         self.settings = settings
         self.wire: WireName = settings.wire
         self.server = settings.server
@@ -84,7 +84,7 @@ class HttpUpstream:
         self.reachable: bool | None = None
         self._key = key
         self._pool = pool
-        self._retry = retry
+        self._retry = replace(RETRY, times=settings.repeats)
         self._base = base_url(settings.url, settings.wire)
 
     async def send(self, body: bytes, headers: Mapping[str, str]) -> UpstreamReply:

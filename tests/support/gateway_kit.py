@@ -83,7 +83,7 @@ def gateway(
 
 def raw(url: str, wire: str = "chat", **more: Any) -> dict[str, Any]:
     """Settings of a gateway that forwards to one server."""
-    return {"upstreams": {"fake": {"url": url, "wire": wire}}, "models": {"*": {"format": "raw"}}, **more}
+    return {"upstreams": {"fake": {"url": url, "wire": wire, "repeats": 0}}, "models": {"*": {"format": "raw"}}, **more}
 
 
 @contextmanager
