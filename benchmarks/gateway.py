@@ -1,11 +1,12 @@
 """Load on loopback: the gateway next to no gateway, to a floor that only forwards bytes, and to LiteLLM.
 
-    python benchmarks/gateway.py                          # direct, floor, and agentkit in three settings
-    python benchmarks/gateway.py --litellm PYTHON         # and LiteLLM, installed in another environment
-    python benchmarks/gateway.py --only raw --large       # one of them, and 500 streams of 2,000 deltas
+    python benchmarks/gateway.py                       # direct, floor, and agentkit in three settings
+    python benchmarks/gateway.py --litellm PYTHON      # and LiteLLM, installed in another environment
+    python benchmarks/gateway.py --only raw --large    # one of them, and 500 streams of 2,000 deltas
 
 The upstream is a process that answers at once; client, gateway and upstream share this machine, so only the ratios of
-one run mean anything. Each delta has its number, so that a lost or reordered one is found. Gateways run with one worker.
+one run mean anything; on a busy machine, the CPU that a gateway's process needs. Each delta has its number, so that a
+lost or reordered one is found. Gateways run with one worker.
 """
 
 from __future__ import annotations
@@ -29,16 +30,26 @@ HERE = Path(__file__)
 NUMBER = re.compile(rb'(?<=[" ])w(\d+)(?=[ \\"])')
 
 
+class Rate(NamedTuple):
+    """How many a second, and how many microseconds of CPU the gateway's process needed for each."""
+
+    rate: float
+    cpu: float
+
+    def __str__(self) -> str:
+        return f"{self.rate:,.0f} ({self.cpu:.0f} µs)"
+
+
 class Figures(NamedTuple):
-    """What was measured of one gateway; None where it did not answer."""
+    """The figures of one gateway; None where it did not answer. Times are in milliseconds, memory is in MB."""
 
     start: float
     whole: tuple[float, float]
     first: tuple[float, float]
-    requests: float
-    clean: float | None
-    calls: float | None
-    large: float | None
+    requests: Rate | None
+    clean: Rate | None
+    calls: Rate | None
+    large: Rate | None
     rss: float
 
 
@@ -145,6 +156,7 @@ class Client:
         self.writer.close()
 
     def ask(self, model: str, stream: bool) -> None:
+        """Send a request."""
         tool = {"name": "write", "description": "Write.", "parameters": {"type": "object", "properties": {}}}
         tool["parameters"]["properties"] = {"text": {"type": "string"}}  # type: ignore[index]
         body: dict[str, Any] = {"model": model, "stream": stream, "max_tokens": 9_000}
@@ -159,6 +171,7 @@ class Client:
         self.writer.write(head.encode() + data)
 
     async def head(self) -> bytes:
+        """Read the head of a reply."""
         head = await self.reader.readuntil(b"\r\n\r\n")
         if not head.startswith(b"HTTP/1.1 200"):
             raise RuntimeError((head[:30] + await self.reader.read(300)).decode())
@@ -196,34 +209,32 @@ def spread(times: list[float]) -> tuple[float, float]:
 
 
 async def one_by_one(port: int, path: str, times: int) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the spread of the times of whole replies, and of the first events of streams."""
     async with Client(port, path) as client:
         for _ in range(20):
             await client.whole()
-        whole, first = [], []
+        whole = []
         for _ in range(times):
             since = time.perf_counter()
             await client.whole()
             whole.append(time.perf_counter() - since)
-        for _ in range(times):
-            first.append((await client.stream("text-3"))[0])
+        first = [(await client.stream("text-3"))[0] for _ in range(times)]
     return spread(whole), spread(first)
 
 
-async def together(port: int, path: str, clients: int, each: int) -> float:
-    """Requests per second."""
+async def together(port: int, path: str, clients: int, each: int) -> None:
+    """Let clients send their requests one after the other, all clients at once."""
 
     async def work() -> None:
         async with Client(port, path) as client:
             for _ in range(each):
                 await client.whole()
 
-    since = time.perf_counter()
     await asyncio.gather(*(work() for _ in range(clients)))
-    return clients * each / (time.perf_counter() - since)
 
 
-async def streams(port: int, path: str, model: str, count: int) -> float:
-    """Deltas per second of several streams at once; raises an error if one is lost or in the wrong place."""
+async def streams(port: int, path: str, model: str, count: int) -> None:
+    """Read streams at once; raises an error if a delta is lost or in the wrong place."""
     deltas = int(model.split("-")[1])
 
     async def work() -> None:
@@ -232,15 +243,14 @@ async def streams(port: int, path: str, model: str, count: int) -> float:
         if found != deltas:
             raise RuntimeError(f"{deltas} deltas were sent, {found} arrived in order")
 
-    since = time.perf_counter()
     await asyncio.gather(*(work() for _ in range(count)))
-    return count * deltas / (time.perf_counter() - since)
 
 
 # ---------------------------------------------------------------- the gateways
 
 
 def free_port() -> int:
+    """Return a port that nobody listens at."""
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -271,30 +281,46 @@ def process(command: list[str], port: int, log: Path) -> Iterator[tuple[subproce
 
 
 def peak(pid: int) -> float:
-    """The largest resident memory of a process, in MB."""
+    """Return the largest resident memory of a process, in MB."""
     found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
     return int(found[1]) / 1024 if found else 0.0
 
 
-def attempt(work: Callable[[], Any]) -> float | None:
-    """A figure, or None if the gateway does not serve this."""
+def cpu(pid: int) -> float:
+    """Return the seconds of CPU that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rate(pid: int, count: int, work: Callable[[], Any]) -> Rate | None:
+    """Return how fast a gateway does some work, or None if it does not serve it."""
+    used, since = cpu(pid), time.perf_counter()
     try:
-        return float(asyncio.run(work()))
+        asyncio.run(work())
     except (RuntimeError, OSError, asyncio.IncompleteReadError) as e:
         print(f"    not served: {str(e)[:200]!r}", file=sys.stderr)
         return None
+    return Rate(count / (time.perf_counter() - since), (cpu(pid) - used) / count * 1e6)
 
 
 def measured(port: int, path: str, pid: int, start: float, *, calls: bool, large: bool, slow: bool) -> Figures:
+    """Return all figures of one gateway."""
+    each = 4 if slow else 40
     whole, first = asyncio.run(one_by_one(port, path, 100 if slow else 300))
-    requests = asyncio.run(together(port, path, 50, 4 if slow else 40))
-    clean = attempt(lambda: streams(port, path, "text-200", 100))
-    inside = attempt(lambda: streams(port, path, "call-200", 100)) if calls else None
-    many = attempt(lambda: streams(port, path, "text-2000", 500)) if large else None
-    return Figures(start, whole, first, requests, clean, inside, many, peak(pid))
+    return Figures(
+        start,
+        whole,
+        first,
+        rate(pid, 50 * each, lambda: together(port, path, 50, each)),
+        rate(pid, 20_000, lambda: streams(port, path, "text-200", 100)),
+        rate(pid, 20_000, lambda: streams(port, path, "call-200", 100)) if calls else None,
+        rate(pid, 1_000_000, lambda: streams(port, path, "text-2000", 500)) if large else None,
+        peak(pid),
+    )
 
 
 def litellm_command(python: str, port: int, target: str, folder: Path) -> list[str]:
+    """Return the command that starts LiteLLM's proxy."""
     models = [
         {"model_name": name, "litellm_params": {"model": f"openai/{name}", "api_base": f"{target}/v1", "api_key": "x"}}
         for name in ("whole", "text-3", "text-200", "call-200")
@@ -358,25 +384,24 @@ def compare(options: argparse.Namespace) -> None:
 def table(found: dict[str, Figures]) -> None:
     """Print the figures; times of a gateway are what it adds to those of no gateway."""
     base = found.get("direct")
-    print("| | added whole p50/p99 ms | added first p50/p99 ms | requests/s at 50 | deltas/s 100 × 200 | in calls "
-          "| 500 × 2,000 | peak MB | start s |\n|---|---|---|---|---|---|---|---|---|")  # fmt: skip
+    print(
+        "| | added whole p50/p99 ms | added first p50/p99 ms | requests/s at 50 (CPU each) | deltas/s 100 x 200 "
+        "| in calls | 500 x 2,000 | peak MB | start s |\n|---|---|---|---|---|---|---|---|---|"
+    )
     for name, one in found.items():
         less = base if base is not None and name != "direct" else None
         times = [
             "/".join(f"{mine - (theirs[i] if theirs else 0):.2f}" for i, mine in enumerate(pair))
             for pair, theirs in ((one.whole, less and less.whole), (one.first, less and less.first))
         ]
-        rates = [one.requests, one.clean, one.calls, one.large]
-        cells = [
-            *times,
-            *("–" if rate is None else f"{rate:,.0f}" for rate in rates),
-            f"{one.rss:.0f}",
-            f"{one.start:.2f}",
-        ]
-        print(f"| {name} | {' | '.join(cells)} |")
-    if "floor" in found and "raw" in found:
-        ratios = {name: one.requests / found["floor"].requests for name, one in found.items()}
-        print("requests/s as a multiple of the floor:", {name: round(ratio, 2) for name, ratio in ratios.items()})
+        rates = [str(rate or "-") for rate in (one.requests, one.clean, one.calls, one.large)]
+        print(f"| {' | '.join([name, *times, *rates, f'{one.rss:.0f}', f'{one.start:.2f}'])} |")
+    floor_of = found.get("floor")
+    if floor_of is not None and floor_of.requests and floor_of.clean:
+        for name, one in found.items():
+            if one.requests and one.clean and name not in ("direct", "floor"):
+                requests, deltas = one.requests.cpu / floor_of.requests.cpu, one.clean.cpu / floor_of.clean.cpu
+                print(f"{name}: {requests:.2f} times the floor's CPU for a request, {deltas:.2f} for a delta")
 
 
 if __name__ == "__main__":
