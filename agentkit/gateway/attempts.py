@@ -30,9 +30,9 @@ from agentkit.events import (
     UnreadCall,
     Usage,
 )
-from agentkit.gateway.argument_text import ArgumentText, ContradictedArguments
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.messages import AssistantMessage, Message, TextPart, ToolCall, ToolMessage
+from agentkit.models.argument_text import ArgumentText, ContradictedArguments
 from agentkit.models.base import Model, ModelRequest
 from agentkit.processor import not_run
 from agentkit.processor.error_results import unknown_tool

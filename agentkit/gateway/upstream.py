@@ -33,8 +33,8 @@ ERROR_SECONDS: Final = 10.0
 REPEATED: Final = frozenset((429, 503, 529))
 """Statuses of a server that has not started on the request."""
 
-RETRY: Final = Retry(times=2, first=0.5, longest=4.0, patience=10.0)
-"""How a request is repeated. A client repeats it as well, so the gateway gives up early."""
+RETRY: Final = Retry(times=2, first=0.5, longest=4.0, patience=2.0)
+"""How a request is repeated. A client repeats it as well, so longer waits are left to it."""
 
 ANTHROPIC_VERSION: Final = "2023-06-01"
 

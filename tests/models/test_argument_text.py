@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from agentkit.errors import FormatError
 from agentkit.events import ArgumentDelta, CallEnd, SourceEvent
 from agentkit.formats import CATALOG, Format, Parser, render_calls
-from agentkit.gateway.argument_text import ArgumentText, ContradictedArguments
 from agentkit.messages import ToolCall
+from agentkit.models.argument_text import ArgumentText, ContradictedArguments
 from agentkit.toolspec import Element, Node, ToolSpec
 
 WRITE: Final = ToolSpec(
