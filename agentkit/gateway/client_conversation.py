@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from agentkit.errors import ErrorCode
-from agentkit.gateway.request_fields import Part, invalid, shown
+from agentkit.gateway.request_fields import Part, invalid
 from agentkit.messages import (
     AssistantMessage,
     AssistantPart,
@@ -17,6 +17,7 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    show_value,
 )
 from agentkit.models.native_arguments import readable
 
@@ -89,11 +90,11 @@ class ClientConversation:
             at: where it is in the request.
         """
         if not isinstance(name, str) or not name:
-            raise invalid(f"{at}.name", f"expected the tool's name, found {shown(name)}")
+            raise invalid(f"{at}.name", f"expected the tool's name, found {show_value(name)}")
         if id is not None and not isinstance(id, str):
-            raise invalid(f"{at}.id", f"expected a string, found {shown(id)}")
+            raise invalid(f"{at}.id", f"expected a string, found {show_value(id)}")
         if arguments is not None and not isinstance(arguments, str | Mapping):
-            raise invalid(f"{at}.arguments", f"expected JSON text or an object, found {shown(arguments)}")
+            raise invalid(f"{at}.arguments", f"expected JSON text or an object, found {show_value(arguments)}")
         id = id or self._new_id()
         self._names[id] = name
         text = json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, Mapping) else arguments or ""

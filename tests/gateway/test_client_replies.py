@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ import anthropic
 import httpx2
 import openai
 import pytest
+from pydantic import TypeAdapter
 
 from agentkit.events import (
     ArgumentDelta,
@@ -29,6 +31,12 @@ from agentkit.gateway.messages_reply import MessagesReply
 from agentkit.gateway.responses_reply import ResponsesReply
 from agentkit.gateway.wires import WIRES
 from agentkit.messages import ToolCall
+from agentkit.models.messages_wire import MessagesWire
+from agentkit.models.messages_wire import events_of as message_events
+from agentkit.models.openai import ChatWire, chunks_of
+from agentkit.models.responses_wire import ResponsesWire
+from agentkit.models.responses_wire import events_of as response_events
+from agentkit.models.wire import DONE, Wire, WireEvent
 
 NAMES: Final[tuple[WireName, ...]] = ("chat", "responses", "messages")
 
@@ -137,7 +145,7 @@ data: {"type":"message_stop"}""".replace(
 
 
 def test_responses_events() -> None:
-    events: list[SourceEvent] = [
+    events: list[dict[str, Any]] = [
         json.loads(one.partition("\ndata: ")[2]) for one in written(ResponsesReply, "responses", *SMALL)
     ]
     assert [(event["sequence_number"], event["type"].removeprefix("response.")) for event in events] == [
@@ -303,6 +311,19 @@ def test_anthropic_reads_messages_streamed_and_whole() -> None:
     assert messages_facts(client.messages.create(model="m", max_tokens=9, messages=MESSAGES)) == expected
 
 
+EVENTS: Final[Mapping[WireName, TypeAdapter[Any]]] = {
+    "chat": TypeAdapter(openai.types.chat.ChatCompletionChunk),
+    "responses": TypeAdapter(openai.types.responses.ResponseStreamEvent),
+    "messages": TypeAdapter(anthropic.types.RawMessageStreamEvent),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_event_has_every_field_that_the_sdk_declares(name: WireName) -> None:
+    for data in re.findall(r"^data: (\{.*)$", streamed(name, REPLY).decode(), re.MULTILINE):
+        EVENTS[name].validate_json(data)
+
+
 # ---------------------------------------------------------------- how it ends
 
 ENDS: Final[list[tuple[Finish, str, str, str]]] = [
@@ -358,6 +379,60 @@ def test_arguments_that_no_delta_had_are_written_at_the_end_of_the_call() -> Non
     assert chat_read(call).choices[0].message.tool_calls[0].function.arguments == '{"a": 1}'
     assert responses_read(call).output[0].arguments == '{"a": 1}'
     assert messages_read(call).content[0].input == {"a": 1}
+
+
+def test_a_call_that_the_token_limit_cut() -> None:
+    cut: list[SourceEvent] = [CallStart(0, "add", "c"), ArgumentDelta(0, '{"a"'), Finish("length")]
+    assert chat_finish(cut) == "length"
+    assert whole("chat", cut)["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] == '{"a"'
+    assert responses_end(cut) == "incomplete"
+    assert whole("responses", cut)["output"][0]["status"] == "incomplete"
+    assert messages_read(cut).stop_reason == "max_tokens"
+    assert whole("messages", cut)["content"] == []  # its input could not be written
+
+
+# ---------------------------------------------------------------- agentkit's own models
+
+
+OWN: Final[Mapping[WireName, Callable[[], Wire]]] = {
+    "chat": lambda: ChatWire("openai"),
+    "responses": lambda: ResponsesWire("responses"),
+    "messages": lambda: MessagesWire("anthropic"),
+}
+AS_STREAMED: Final[Mapping[WireName, Callable[[Mapping[str, Any]], Iterable[WireEvent]]]] = {
+    "chat": chunks_of,
+    "responses": response_events,
+    "messages": message_events,
+}
+
+
+def own_events(wire: Wire, events: Iterable[WireEvent]) -> list[SourceEvent]:
+    """The events of a wire, without blocks, which are of this wire alone."""
+    found = [one for event in events for one in wire.feed(event)] + wire.close()
+    return [one for one in found if not isinstance(one, ProviderBlock)]
+
+
+def facts(events: Iterable[Any]) -> dict[str, Any]:
+    """What a reply says, without the pieces in which it came."""
+    events = list(events)
+    return {
+        "text": "".join(e.text for e in events if isinstance(e, Text)),
+        "thinking": "".join(e.text for e in events if isinstance(e, Thinking)),
+        "calls": [(e.call.id, e.call.name, e.call.arguments) for e in events if isinstance(e, CallEnd)],
+        "usage": [e[:3] for e in events if isinstance(e, Usage)],
+        "finish": events[-1].reason,
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_agentkits_models_read_the_same_reply(name: WireName) -> None:
+    expected = {**facts(REPLY), "finish": "tool_calls"}
+    wire_events = [
+        DONE if data == "[DONE]" else json.loads(data)
+        for data in re.findall(r"^data: (.*)$", streamed(name, REPLY).decode(), re.MULTILINE)
+    ]
+    assert facts(own_events(OWN[name](), wire_events)) == expected
+    assert facts(own_events(OWN[name](), AS_STREAMED[name](whole(name, REPLY)))) == expected
 
 
 # ---------------------------------------------------------------- errors

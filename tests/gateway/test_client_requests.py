@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
+from functools import reduce
 from typing import Any, Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from recordings import ABSENT, rows
 
+from agentkit.errors import FormatError
+from agentkit.formats import Parser, render_prompt
+from agentkit.gateway.argument_text import ArgumentText
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.wire_fields import fields_for
@@ -164,8 +172,7 @@ def facts(value: Any) -> Iterator[tuple[str, ...]]:
             yield "result", id, str(bool(value.get("is_error")))
         case {"type": "image_url" | "input_image" | "image"}:
             url = value.get("image_url") or value.get("source")
-            url = url.get("url") or url.get("data") if isinstance(url, dict) else url
-            yield "image", url
+            yield "image", str(url.get("url") or url.get("data") if isinstance(url, dict) else url)
         case {"type": "thinking" | "redacted_thinking" | "reasoning"}:
             kept = value.get("signature") or value.get("data") or value.get("encrypted_content")
             if kept:
@@ -512,6 +519,11 @@ SLOPPY: Final[Mapping[str, tuple[WireName, list[Any], list[Message]]]] = {
         [user("Hi"), AssistantMessage((called("call_0"),)), ToolMessage("call_0", "weather", (TextPart("sunny"),))],
     ),
     "a refusal": ("chat", [USER, replied(content=None, refusal="No.")], [user("Hi"), AssistantMessage("No.")]),
+    "thinking as a content part": (
+        "chat",
+        [USER, replied(content=[{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}, {"text": "Hi"}])],
+        [user("Hi"), AssistantMessage((ThinkingPart("Hm."), TextPart("Hi")))],
+    ),
     "a part as a string": ("chat", [{"role": "user", "content": ["Hi"]}], [user("Hi")]),
     "a part without its type": ("chat", [{"role": "user", "content": [{"text": "Hi"}]}], [user("Hi")]),
     "one part that is not in a list": (
@@ -586,6 +598,18 @@ def test_empty_settings_ask_for_nothing(name: WireName) -> None:
     assert READ[name](tools=[], tool_choice="auto").request.tools == ()
 
 
+def test_a_schema_without_its_nulls() -> None:
+    given = {"type": "object", "properties": {"a": {"type": "string", "enum": None, "default": None}}, "required": None}
+    [tool] = chat(tools=[{"name": "now", "parameters": given}]).request.tools
+    assert tool.parameters == {"type": "object", "properties": {"a": {"type": "string", "default": None}}}
+
+
+def test_the_same_tool_is_the_same_value() -> None:
+    """What formats compute from tools is kept by their identity."""
+    first, second = chat(tools=[CHAT_TOOL]), chat(tools=[deepcopy(CHAT_TOOL)])
+    assert first.request.tools[0] is second.request.tools[0]
+
+
 def test_sloppy_tools() -> None:
     bare = ToolSpec("now", "", {"type": "object", "properties": {}})
     assert chat(tools=[{"type": "function", "function": {"name": "now"}}]).request.tools == (bare,)
@@ -655,6 +679,8 @@ WRONG: Final[list[tuple[WireName, dict[str, Any], str, str]]] = [
      "no call has the id 'call_9' of a result; without one are 'call_1', 'call_2'"),
     ("chat", {"tools": "weather"}, "tools", "expected a list, found str 'weather'"),
     ("chat", {"tools": [{"type": "function", "function": {}}]}, "tools[0].name", NAMELESS),
+    ("chat", {"tools": [{"name": "f", "parameters": {"properties": {"a": {"enum": "x"}}}}]},
+     "tools[0].parameters.properties.a.enum", "expected a list of values, found str 'x'"),
     ("chat", {"tool_choice": "required"}, "tool_choice", "'required' needs a tool that may be called; offered: none"),
     ("chat", {"tools": [CHAT_TOOL], "tool_choice": "wether"}, "tool_choice",
      "no offered tool is called 'wether'; offered: weather"),
@@ -677,3 +703,86 @@ def test_what_is_wrong_is_refused(name: WireName, fields: dict[str, Any], param:
         WIRES[name].read({"model": "m", "messages": [USER], "input": "Hi"} | fields)
     assert (refused.value.status, refused.value.message) == (400, f"{param}: {message}")
     assert refused.value.param == param
+
+
+# ---------------------------------------------------------------- anything
+
+ANYTHING: Final = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
+    max_leaves=4,
+)
+
+BODIES: Final[Mapping[WireName, dict[str, Any]]] = {
+    "chat": {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": [{"type": "text", "text": "Be brief."}]},
+            {"role": "user", "content": pictured("https://a.org/b.png")},
+            replied(content=None, reasoning_content="Hm.", tool_calls=[CHAT_CALL]),
+            CHAT_RESULT,
+        ],
+        "tools": [CHAT_TOOL],
+        "tool_choice": {"type": "function", "function": {"name": "weather"}},
+        "stream_options": {"include_usage": True},
+        "response_format": {"type": "json_schema", "json_schema": {"name": "city", "schema": CITY}},
+        "stream": True,
+        "stop": ["END"],
+        "temperature": 0.5,
+        "max_tokens": 9,
+    },
+    "responses": {
+        "model": "m",
+        "input": [
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]},
+            {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}]},
+            {"type": "function_call", "call_id": "call_1", "name": "weather", "arguments": ARGUMENTS},
+            {"type": "function_call_output", "call_id": "call_1", "output": "sunny"},
+        ],
+        "tools": [RESPONSES_TOOL],
+        "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "weather"}]},
+        "text": {"format": {"type": "json_schema", "name": "city", "schema": CITY}},
+    },
+    "messages": {
+        "model": "m",
+        "max_tokens": 9,
+        "system": [{"type": "text", "text": "Be brief."}],
+        "messages": [
+            {"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "https://a.org/b.png"}}]},
+            replied(
+                content=[
+                    {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
+                    {"type": "tool_use", "id": "call_1", "name": "weather", "input": {"city": "Rome"}},
+                ]
+            ),
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_1", "content": "sunny"}]},
+        ],
+        "tools": [ANTHROPIC_TOOL],
+        "tool_choice": {"type": "tool", "name": "weather"},
+        "output_config": {"format": {"type": "json_schema", "schema": CITY}},
+    },
+}
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of every value inside a JSON value."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inner:
+        yield (*path, key)
+        yield from places(one, (*path, key))
+
+
+@pytest.mark.parametrize("name", BODIES)
+@given(st.data())
+def test_any_value_at_any_place_is_read_or_refused(name: WireName, data: st.DataObject) -> None:
+    body = deepcopy(BODIES[name])
+    *path, last = data.draw(st.sampled_from(list(places(body))))
+    reduce(lambda inner, key: inner[key], path, body)[last] = data.draw(ANYTHING)
+    with suppress(RequestRefused, FormatError):  # the last: no prompt can show a tool of this name
+        asked = WIRES[name].read(body)
+        BACK[name](asked.request.messages)
+        WIRES[name].writer(asked).start()
+        for tool in asked.request.tools:
+            ArgumentText(tool)
+            render_prompt("hermes", [tool])
+            Parser("invoke", [tool]).close("Hi")
