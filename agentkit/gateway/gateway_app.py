@@ -164,7 +164,7 @@ class Gateway:
         return b"application/json", json.dumps(found).encode()
 
     async def _figures(self, headers: Mapping[bytes, bytes]) -> tuple[bytes, bytes]:
-        return CONTENT_TYPE, self._metrics.text().encode()
+        return CONTENT_TYPE, self._metrics.text().encode(errors="replace")
 
     async def _models(self, headers: Mapping[bytes, bytes]) -> tuple[bytes, bytes]:
         names = await self.routes.names(request_headers(headers.items(), credentials=self._passes_keys))
@@ -288,8 +288,9 @@ class Gateway:
         status = asked.sender.status or 499  # nginx's number for a client that has left
         record, error = asked.record, asked.error
         self._metrics.count(asked.model, asked.wire, status, seconds, first, asked.left, record)
-        if upstream is not None and error is not None and error.code.startswith("upstream"):
-            self._metrics.count_upstream_error(upstream.name, error.code)
+        failure = str(status) if error is None else error.code
+        if upstream is not None and status >= 400 and (error is None or failure.startswith("upstream")):
+            self._metrics.count_upstream_error(upstream.name, failure)
         self._spans.count(asked.model, asked.wire, status, seconds, first, record)
         self._log.write(
             id=asked.id or None,

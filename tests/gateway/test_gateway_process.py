@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import threading
 import time
 from pathlib import Path
@@ -45,6 +46,15 @@ def test_it_says_where_it_is_and_what_it_does(tmp_path: Path) -> None:
     }
 
 
+def listens(address: str) -> bool:
+    host, port = address.removeprefix("http://").split(":")
+    try:
+        socket.create_connection((host, int(port)), 1).close()
+    except ConnectionError:
+        return False
+    return True
+
+
 def test_sigterm_lets_streams_end_under_load() -> None:
     """No new connection is accepted, and twenty streams that run at that time are complete."""
     answer = chunked(chunk("Hel"), 0.5, chunk("lo."), b"data: [DONE]\n\n")
@@ -64,6 +74,8 @@ def test_sigterm_lets_streams_end_under_load() -> None:
             thread.start()
         until(lambda: upstream.sent >= 20 * 2)
         running.send_signal(signal.SIGTERM)
+        until(lambda: not listens(at))
+        assert got == []
         for thread in threads:
             thread.join()
         assert running.wait(5) == -signal.SIGTERM
@@ -124,9 +136,10 @@ def figures(address: str) -> dict[str, float]:
 
 def test_figures() -> None:
     stream = chunked(chunk("Hel"), 0.05, chunk("lo."))
-    with fake_upstream(stream, whole(COMPLETION), [b"garbage\r\n\r\n"]) as upstream, gateway(raw(upstream.url)) as at:
+    answers = stream, whole(COMPLETION), [b"garbage\r\n\r\n"], whole({"error": {"message": "x"}}, 500)
+    with fake_upstream(*answers) as upstream, gateway(raw(upstream.url)) as at:
         assert figures(at)["agentkit_requests_in_flight"] == 0
-        for _ in range(3):
+        for _ in range(4):
             post(at)
         until(lambda: figures(at)["agentkit_requests_in_flight"] == 0)
         found = figures(at)
@@ -137,7 +150,31 @@ def test_figures() -> None:
     )
     assert found[f"gen_ai_server_time_to_first_token_seconds_count{{{ok}}}"] == 1
     assert found['agentkit_upstream_errors_total{upstream="fake",code="upstream_invalid"}'] == 1
+    assert found['agentkit_upstream_errors_total{upstream="fake",code="500"}'] == 1
     assert found["agentkit_client_left_total"] == 0
+
+
+def test_calls_in_text_are_counted_and_logged(tmp_path: Path) -> None:
+    text = '<tool_call>\n{"name": "look", "arguments": {"at": "tea"}}\n</tool_call>'
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 9, "completion_tokens": 20, "total_tokens": 29}
+    parameters = {"type": "object", "properties": {"at": {"type": "string"}}}
+    tool = {"type": "function", "function": {"name": "look", "parameters": parameters}}
+    log = tmp_path / "log.jsonl"
+    with (
+        fake_upstream(whole({**COMPLETION, "choices": [choice], "usage": usage})) as upstream,
+        gateway({"upstreams": {"a": {"url": upstream.url}}, "log": str(log)}) as at,
+    ):
+        got = post(at, {**CHAT, "tools": [tool]})
+        until(lambda: figures(at)["agentkit_requests_in_flight"] == 0)
+        found = figures(at)
+    (call,) = got.json()["choices"][0]["message"]["tool_calls"]
+    assert call["function"] == {"name": "look", "arguments": '{"at": "tea"}'}
+    assert got.headers["x-agentkit-format"] == "auto"
+    assert found['agentkit_recovered_calls_total{format="auto"}'] == 1
+    assert found['gen_ai_client_token_usage_sum{gen_ai_request_model="m",gen_ai_token_type="output"}'] == 20
+    logged = json.loads(log.read_text())
+    assert (logged["recovered"], logged["input_tokens"], logged["output_tokens"]) == (1, 9, 20)
 
 
 def test_a_client_that_left_is_counted() -> None:
