@@ -220,6 +220,18 @@ def test_an_upstream_that_falls_silent() -> None:
     assert (second.status_code, second.json()["error"]["code"]) == (504, "upstream_timeout")
 
 
+def test_an_upstream_that_dribbles() -> None:
+    """Neither a head nor a body that arrives byte by byte keeps a client waiting for ever."""
+    dribble: list[bytes | float] = [step for _ in range(60) for step in (b"x", 0.02)]
+    with (
+        fake_upstream(chunked(*dribble), [b"HTTP/1.1 200 ", *dribble]) as upstream,
+        gateway(raw(upstream.url, timeouts={"total": 0.3, "first_byte": 0.3})) as at,
+    ):
+        body, head = post(at, {**CHAT, "stream": True}), post(at)
+    assert "its reply took longer than 0.3 s" in body.text
+    assert "no answer within 0.3 s" in head.text
+
+
 def test_heartbeats_of_messages_are_pings() -> None:
     settings = raw("x", "messages", timeouts={"heartbeat": 0.05})
     with (
