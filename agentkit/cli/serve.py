@@ -97,6 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.probe:
         return _probe(arguments)
+    if arguments.fit:
+        raise ConfigError("--fit: for the findings of --probe; pass both")
     config = _config(arguments)
     agent = agent_of(arguments)
     try:

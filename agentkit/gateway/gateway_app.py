@@ -22,7 +22,7 @@ from agentkit.gateway.answering import answer
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import PATHS, ClientWire, WireName
 from agentkit.gateway.error_replies import error_event, error_headers
-from agentkit.gateway.exchange import Answer, Answerer, Exchange, ReplyRecord, Route
+from agentkit.gateway.exchange import Answer, Exchange, ReplyRecord, Route, ServedModel
 from agentkit.gateway.gateway_config import GatewayConfig
 from agentkit.gateway.gateway_metrics import CONTENT_TYPE, GatewayMetrics
 from agentkit.gateway.gateway_spans import spans_of_process
@@ -80,7 +80,7 @@ class Gateway:
         config: what it is set to.
         wires: the clients' wires.
         environment: the variables with keys.
-        answerers: the agents that are served as models; closed with the gateway.
+        served: the agents that are served as models; closed with the gateway.
 
     Raises:
         ConfigError: a key is not set, or the log cannot be written.
@@ -91,11 +91,11 @@ class Gateway:
         config: GatewayConfig,
         wires: Mapping[WireName, ClientWire],
         environment: Mapping[str, str] = os.environ,
-        answerers: Sequence[Answerer] = (),
+        served: Sequence[ServedModel] = (),
     ) -> None:
         keys = {name: key_from(environment, env, f"the key of the client {name}") for name, env in config.keys.items()}
         self.config = config
-        self.routes = RouteTable(config, environment, answerers)
+        self.routes = RouteTable(config, environment, served)
         self._wires = wires
         self._guards = Guards(config, keys)
         self._passes_keys = not keys
@@ -130,8 +130,8 @@ class Gateway:
             kind = (await receive())["type"]
             if kind == "lifespan.shutdown":
                 await self.routes.pool.close()
-                for answerer in self.routes.answerers.values():
-                    await answerer.aclose()
+                for served in self.routes.served.values():
+                    await served.aclose()
                 self._log.close()
             await send({"type": f"{kind}.complete"})
             if kind == "lifespan.shutdown":

@@ -21,7 +21,8 @@ from agentkit.gateway.attempts import Attempt
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.exchange import Answer, Exchange, Route
 from agentkit.gateway.http_headers import reply_headers, request_id
-from agentkit.gateway.upstream_model import FORMS, UpstreamModel
+from agentkit.gateway.upstream_model import UpstreamModel
+from agentkit.gateway.wire_fields import PROVIDERS
 from agentkit.messages import AssistantMessage, Message
 from agentkit.models.base import Model, ModelRequest
 from agentkit.models.servers import SERVERS, Constrained, GrammarField
@@ -112,7 +113,7 @@ class Reply:
             ProviderError: the upstream failed inside its reply.
         """
         request, record = self._asked.request, self._exchange.record
-        own = FORMS[self._exchange.wire.name].provider
+        own = PROVIDERS[self._exchange.wire.name]
         messages: list[Message] = list(request.messages)
         left, calls, usage, said, emptied = self._exchange.route.retries, 0, Usage(), False, False
         while True:
