@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 import sys
 from collections.abc import Mapping
@@ -59,12 +60,22 @@ def add(commands: Any) -> None:
     command.add_argument("--constrained", action="store_true", help="constrain calls in text by a grammar")
     command.add_argument("--retries", type=int, metavar="N", help="how often the model is asked again; default: 2")
     command.add_argument(
-        "--model-map", action="append", default=[], type=_pair, metavar="CLIENT=UPSTREAM", help="a model's other name"
+        "--model-map",
+        action="append",
+        default=[],
+        type=_pair,
+        metavar="CLIENT=UPSTREAM",
+        help="a name that clients use, and the upstream's name of that model; may be repeated",
     )
     command.add_argument("--host", help="the address to listen at; default: 127.0.0.1")
     command.add_argument("--port", type=port, help="default: 4000; 0 chooses a free one")
     command.add_argument(
-        "--key-env", action="append", default=[], type=_pair, metavar="NAME=ENV", help="a client and its key's variable"
+        "--key-env",
+        action="append",
+        default=[],
+        type=_pair,
+        metavar="CLIENT=ENV",
+        help="a client's name, and the environment variable with its key; may be repeated",
     )
     command.add_argument("--upstream-key-env", metavar="ENV", help="the environment variable with the upstream's key")
     command.add_argument(
@@ -106,6 +117,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"the gateway needs uvicorn: {install_command('gateway')}") from e
     gateway = Gateway(config, WIRES, os.environ, [] if agent is None else [agent])
     server = server_of(gateway)
+    gc.collect()
+    gc.freeze()  # modules are never garbage: to search them again and again would delay replies
     with listen(config) as listening:
         print(_greeting(config, address_of(listening), agent), file=sys.stderr, flush=True)
         with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:

@@ -103,7 +103,7 @@ class Route:
 
 @dataclass(slots=True)
 class ReplyRecord:
-    """What is counted and logged of one reply."""
+    """The figures of one reply, for metrics and the log."""
 
     format: str = ""
     repairs: list[str] = field(default_factory=list)

@@ -18,11 +18,12 @@ from agentkit.gateway.request_tools import offered_tools, only_one_call
 from agentkit.gateway.responses_edit import ResponsesEdit
 from agentkit.gateway.upstream_model import MAX_ERROR, read_bounded, reply_in_error
 
-_EDITS: Final[Mapping[WireName, Callable[[], ReplyEdit]]] = {
+EDITS: Final[Mapping[WireName, Callable[[], ReplyEdit]]] = {
     "chat": ChatEdit,
     "responses": ResponsesEdit,
     "messages": MessagesEdit,
 }
+"""Creates what reads and edits one reply, for each wire."""
 
 
 async def answer_passed(exchange: Exchange) -> Answer:
@@ -32,7 +33,6 @@ async def answer_passed(exchange: Exchange) -> Answer:
         RequestRefused: the upstream cannot be reached, or fails with something that the client's wire has no place for.
     """
     wire, body = exchange.wire, exchange.body
-    exchange.record.format = "auto"
     tools = offered_tools(wire.name, body)
     reply = await exchange.route.upstream.send(raw_body(exchange), exchange.headers)
     if reply.status >= 400:
@@ -44,7 +44,7 @@ async def answer_passed(exchange: Exchange) -> Answer:
     if reply.status >= 300:
         return answer
     machine = PassThrough(
-        _EDITS[wire.name](),
+        EDITS[wire.name](),
         tools,
         exchange.record,
         lambda: wire.read(body).request.messages,

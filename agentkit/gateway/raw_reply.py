@@ -9,7 +9,8 @@ from typing import Any, Final
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import PATHS
 from agentkit.gateway.exchange import Answer, Exchange, UpstreamReply
-from agentkit.gateway.http_headers import request_id, returned
+from agentkit.gateway.http_headers import reply_headers, request_id
+from agentkit.gateway.upstream_body import upstream_body
 
 MAX_WHOLE: Final = 4 * 1024 * 1024
 """Bytes of a whole reply that are collected before its status is sent, so that an error can still be reported."""
@@ -38,10 +39,8 @@ async def answer_raw(exchange: Exchange) -> Answer:
 
 
 def raw_body(exchange: Exchange) -> bytes:
-    """Return a request's bytes, unchanged if its model has the same name at the upstream."""
-    if exchange.body["model"] == exchange.route.model:
-        return exchange.raw
-    return json.dumps({**exchange.body, "model": exchange.route.model}, separators=(",", ":")).encode()
+    """Return a request's bytes, in which only the name of the model may differ."""
+    return upstream_body(exchange.raw, exchange.body, {"model": exchange.route.model})
 
 
 async def forward(reply: UpstreamReply) -> Answer:
@@ -51,7 +50,7 @@ async def forward(reply: UpstreamReply) -> Answer:
         RequestRefused: it is an error in no wire, a redirect, or was cut off before anything of it was sent.
     """
     kind = reply.headers.get("content-type", "")
-    headers = [*returned(reply.headers), (b"x-request-id", request_id(reply.headers).encode("latin-1", "replace"))]
+    headers = [*reply_headers(reply.headers), (b"x-request-id", request_id(reply.headers).encode("latin-1", "replace"))]
     if kind:
         headers.append((b"content-type", kind.encode("latin-1", "replace")))
     if reply.status >= 300:

@@ -25,7 +25,7 @@ def key_from(environment: Mapping[str, str], name: str, place: str) -> str:
     Args:
         environment: the variables.
         name: the variable with the key.
-        place: the setting that names it.
+        place: what it is, for messages.
 
     Raises:
         ConfigError: it is not set.
@@ -58,7 +58,7 @@ class RouteTable:
         self.upstreams = {
             name: HttpUpstream(
                 one,
-                one.key_env and key_from(environment, one.key_env, f"upstreams.{name}.key_env"),
+                one.key_env and key_from(environment, one.key_env, f"the key of the upstream {name}"),
                 self.pool,
             )
             for name, one in config.upstreams.items()

@@ -13,7 +13,7 @@ from upstream_replies import WIRES, chunk
 from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.exchange import ReplyRecord
 from agentkit.gateway.pass_through import PassThrough
-from agentkit.gateway.same_wire import EDITS
+from agentkit.gateway.passed_reply import EDITS
 from agentkit.testing import Recording, Replay
 from agentkit.toolspec import ToolSpec
 

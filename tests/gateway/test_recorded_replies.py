@@ -17,8 +17,8 @@ from agentkit.events import CallEnd, Text
 from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.exchange import ReplyRecord
 from agentkit.gateway.pass_through import PassThrough
+from agentkit.gateway.passed_reply import EDITS
 from agentkit.gateway.request_tools import offered_tools
-from agentkit.gateway.same_wire import EDITS
 from agentkit.toolspec import ToolSpec
 
 NAMES: dict[str, WireName] = {

@@ -51,8 +51,10 @@ class FakeUpstream:
             gone = asyncio.ensure_future(reader.read(1))
             await self._send(self.answer(headers, body), writer, gone)
             gone.cancel()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
+        except ConnectionError:
+            self.left += 1
+        except asyncio.IncompleteReadError:
+            pass  # a connection without a request
         finally:
             writer.close()
 
