@@ -6,7 +6,8 @@
 
 The upstream is a scripted server over real sockets: a call, two calls at once, final words. It writes its calls
 natively, or as text in a format: as a model that is taught it (translation), or as a native model by mistake (auto);
-and after thinking. A cell passes if the client ran exactly these calls, and all text that it saw is the text between them.
+and after thinking. A cell passes if the client ran exactly these calls, and all text that it saw is the text around
+them.
 """
 
 from __future__ import annotations

@@ -69,7 +69,8 @@ def as_text(turn: Turn, format: str) -> str:
     """A reply with its calls in a text format."""
     calls = [ToolCall(f"call_{at}", name, arguments) for at, (name, arguments) in enumerate(turn.calls)]
     said = f"{turn.text}\n{formats.render_calls(format, calls, SPECS)}" if calls else turn.text
-    return f"<think>\n{turn.thinking}\n</think>\n\n{said}" if turn.thinking else said
+    before, after = next(iter(formats.get(format).thinking), ("<think>", "</think>"))
+    return f"{before}\n{turn.thinking}\n{after}\n\n{said}" if turn.thinking else said
 
 
 def _pieces(text: str, size: int = 5) -> list[str]:
