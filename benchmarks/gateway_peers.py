@@ -1,7 +1,7 @@
 """Calls that real models wrote as text, through this gateway and the proxies that are also in front of local models.
 
     pip install forge-guardrails toolrails                  (Python 3.12)
-    pip install 'litellm[proxy]==1.106.2'                   (an environment of its own)
+    pip install 'litellm[proxy]==1.106.2'                   (its own environment)
     python benchmarks/gateway_peers.py [--forge PYTHON] [--toolrails PYTHON] [--litellm PYTHON] [--show]
 
 The upstream is a server of chat completions that replies with the texts of `raw_outputs.jsonl`, read from
