@@ -21,6 +21,7 @@ from agentkit.gateway.attempts import Attempt
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.exchange import Answer, Exchange, Route
 from agentkit.gateway.http_headers import reply_headers, request_id
+from agentkit.gateway.joined_pieces import JoinedPieces
 from agentkit.gateway.upstream_model import UpstreamModel
 from agentkit.gateway.wire_fields import PROVIDERS
 from agentkit.messages import AssistantMessage, Message
@@ -60,12 +61,10 @@ async def answer_read(exchange: Exchange) -> Answer:
     reply = Reply(exchange, asked)
     if not asked.request.stream:
         whole = exchange.wire.whole(asked, await reply.collect())
-        body = json.dumps(whole, ensure_ascii=False).encode()
-        return Answer(200, [(b"content-type", b"application/json")], once(body))
+        body = json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
+        return Answer(200, reply.headers(b"application/json"), once(body))
     pieces = await reply.begin()
-    return Answer(
-        200, [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")], pieces
-    )
+    return Answer(200, reply.headers(b"text/event-stream; charset=utf-8"), pieces)
 
 
 async def once(body: bytes) -> AsyncGenerator[bytes, None]:
@@ -180,7 +179,7 @@ class Reply:
             *reply_headers(own),
         ]
 
-    async def begin(self) -> AsyncGenerator[bytes, None]:
+    async def begin(self) -> JoinedPieces:
         """Ask the upstream, and return the bytes of the streamed reply once it has accepted the request.
 
         Raises:
@@ -198,7 +197,13 @@ class Reply:
             opened.cancel()
         if first.done() and not first.cancelled() and (failed := first.exception()) is not None:
             raise as_refusal(failed) from failed
-        return self._bytes(first, events)
+
+        async def close() -> None:
+            first.cancel()
+            await asyncio.wait([first])
+            await events.aclose()
+
+        return JoinedPieces(self._bytes(first, events), close)
 
     async def _bytes(
         self, first: asyncio.Future[SourceEvent], events: AsyncGenerator[SourceEvent, None]
@@ -217,9 +222,6 @@ class Reply:
                 _LOG.exception("a reply ended by a fault of the gateway")
             self._exchange.record.finish = "error"
             yield begun + writer.fail(as_refusal(error))
-        finally:
-            first.cancel()
-            await events.aclose()
 
 
 def _constrained(route: Route, request: ModelRequest) -> Constrained:
