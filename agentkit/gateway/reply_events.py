@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from itertools import takewhile
 from os import urandom
 from typing import Final
 
@@ -24,7 +25,7 @@ from agentkit.gateway.http_headers import reply_headers, request_id
 from agentkit.gateway.joined_pieces import JoinedPieces
 from agentkit.gateway.upstream_model import UpstreamModel
 from agentkit.gateway.wire_fields import PROVIDERS
-from agentkit.messages import AssistantMessage, Message
+from agentkit.messages import AssistantMessage, Message, SystemMessage, UserMessage
 from agentkit.models.base import Model, ModelRequest
 from agentkit.models.servers import SERVERS, Constrained, GrammarField
 from agentkit.models.text import TextCalling
@@ -84,8 +85,8 @@ class Reply:
     """
 
     def __init__(self, exchange: Exchange, asked: ClientRequest) -> None:
-        route, request = exchange.route, asked.request
-        self._exchange, self._asked = exchange, asked
+        route, request = exchange.route, replace(asked.request, messages=_one_system(asked.request.messages))
+        self._exchange, self._asked, self._request = exchange, asked, request
         self._upstream = UpstreamModel(exchange, asked)
         self._format = None if route.format == "auto" else route.format
         exchange.record.format = route.format
@@ -112,7 +113,7 @@ class Reply:
             RequestRefused: the upstream refused the request, or no attempt was an answer.
             ProviderError: the upstream failed inside its reply.
         """
-        request, record = self._asked.request, self._exchange.record
+        request, record = self._request, self._exchange.record
         own = PROVIDERS[self._exchange.wire.name]
         messages: list[Message] = list(request.messages)
         left, calls, usage, said, emptied = self._exchange.route.retries, 0, Usage(), False, False
@@ -222,6 +223,19 @@ class Reply:
                 _LOG.exception("a reply ended by a fault of the gateway")
             self._exchange.record.finish = "error"
             yield begun + writer.fail(as_refusal(error))
+
+
+def _one_system(messages: Sequence[Message]) -> list[Message]:
+    """The conversation with one system message at most, at its beginning: most chat templates refuse any other.
+
+    Claude Code and Codex send several. A later one becomes the user's words, where it is.
+    """
+    first = list(takewhile(lambda message: isinstance(message, SystemMessage), messages))
+    rest: list[Message] = [
+        UserMessage(m.content) if isinstance(m, SystemMessage) else m for m in messages[len(first) :]
+    ]
+    text = "\n\n".join(message.content for message in first if isinstance(message, SystemMessage))
+    return [SystemMessage(text), *rest] if text else rest
 
 
 def _constrained(route: Route, request: ModelRequest) -> Constrained:
