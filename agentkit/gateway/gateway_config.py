@@ -291,7 +291,7 @@ def _model(
 
 
 def _refuse_free(format: str, upstream: UpstreamSettings, here: str) -> None:
-    """Refuse to constrain a model whose calls are no text, or whose server accepts no grammar."""
+    """Refuse a constraint without calls in text, or without a server that accepts grammars."""
     if format in ("auto", "raw"):
         raise ConfigError(f"{here}: only calls in a text format are constrained: name one as format, such as xml")
     accepting = [name for name, one in SERVERS.items() if isinstance(one.grammar, GrammarField)]

@@ -17,7 +17,7 @@ class JoinedPieces:
     """An iterator over the pieces, each with all that have come since the last one.
 
     Args:
-        pieces: read in a task of its own, from the first `anext` on.
+        pieces: read in a separate task, from the first `anext` on.
         close: called when the iterator is closed; a generator that was never started cannot close anything.
     """
 

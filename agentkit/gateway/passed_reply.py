@@ -8,7 +8,7 @@ from typing import Final
 from agentkit.gateway.chat_edit import ChatEdit
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import WireName
-from agentkit.gateway.exchange import Answer, Exchange
+from agentkit.gateway.exchanges import Exchange, GatewayReply
 from agentkit.gateway.messages_edit import MessagesEdit
 from agentkit.gateway.pass_through import PassThrough
 from agentkit.gateway.raw_reply import forward, raw_body
@@ -26,7 +26,7 @@ EDITS: Final[Mapping[WireName, Callable[[], ReplyEdit]]] = {
 """Creates what reads and edits one reply, for each wire."""
 
 
-async def answer_passed(exchange: Exchange) -> Answer:
+async def answer_passed(exchange: Exchange) -> GatewayReply:
     """Forward a request, and its reply with the calls in its text as native ones.
 
     Raises:
@@ -58,7 +58,7 @@ async def answer_passed(exchange: Exchange) -> Answer:
 
 
 class PassedPieces:
-    """The pieces of a streamed reply. If the upstream breaks off, what is held comes first, and then the error.
+    """The pieces of a streamed reply. If the upstream interrupts it, the held events come first, and then the error.
 
     Args:
         machine: reads and edits them.

@@ -18,11 +18,11 @@ from typing import Final
 
 from agentkit.errors import AgentkitError, ConfigError, FormatError, ProviderError
 from agentkit.events import SourceEvent, Text, Usage
-from agentkit.gateway.attempts import Attempt
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
-from agentkit.gateway.exchange import Answer, Exchange, Route
+from agentkit.gateway.exchanges import Exchange, GatewayReply, Route
 from agentkit.gateway.http_headers import reply_headers, request_id
 from agentkit.gateway.joined_pieces import JoinedPieces
+from agentkit.gateway.reply_attempt import Attempt
 from agentkit.gateway.upstream_model import UpstreamModel
 from agentkit.gateway.wire_fields import PROVIDERS
 from agentkit.messages import AssistantMessage, Message, SystemMessage, UserMessage
@@ -52,7 +52,7 @@ def new_call_id() -> str:
     return f"call_{urandom(12).hex()}"
 
 
-async def answer_read(exchange: Exchange) -> Answer:
+async def answer_read(exchange: Exchange) -> GatewayReply:
     """Answer a request by events: whatever wire the upstream speaks, and in whatever format its model calls.
 
     Raises:
@@ -63,9 +63,9 @@ async def answer_read(exchange: Exchange) -> Answer:
     if not asked.request.stream:
         whole = exchange.wire.whole(asked, await reply.collect())
         body = json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
-        return Answer(200, reply.headers(b"application/json"), once(body))
+        return GatewayReply(200, reply.headers(b"application/json"), once(body))
     pieces = await reply.begin()
-    return Answer(200, reply.headers(b"text/event-stream; charset=utf-8"), pieces)
+    return GatewayReply(200, reply.headers(b"text/event-stream; charset=utf-8"), pieces)
 
 
 async def once(body: bytes) -> AsyncGenerator[bytes, None]:
@@ -103,7 +103,7 @@ class Reply:
         self._readers = ReplyReaders(
             config, CallIds(new_call_id, taken), untrusted=lambda: request.messages, taught=self._format is not None
         )
-        self._hides = False  # whether the last attempt's text is no part of the reply
+        self._hides = False  # whether the last attempt's text is left out of the reply
         self._attempts = 0
 
     async def events(self) -> AsyncGenerator[SourceEvent, None]:
@@ -239,7 +239,7 @@ def _one_system(messages: Sequence[Message]) -> list[Message]:
 
 
 def _constrained(route: Route, request: ModelRequest) -> Constrained:
-    """Whether a reply is constrained by a grammar: as configured, and a forced call where the server accepts one."""
+    """Return whether a reply is constrained by a grammar: as configured, and a forced call where the server accepts one."""
     server = route.upstream.server
     accepts = server is not None and isinstance(SERVERS[server].grammar, GrammarField)
     forced = bool(request.tools) and request.tool_choice not in ("auto", "none")

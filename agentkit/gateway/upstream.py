@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from agentkit.errors import ProviderError
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import PATHS, WireName
-from agentkit.gateway.exchange import UpstreamReply
+from agentkit.gateway.exchanges import UpstreamReply
 from agentkit.gateway.gateway_config import GatewayTimeouts, UpstreamSettings
 from agentkit.models.retry import Retry
 
