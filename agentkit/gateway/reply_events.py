@@ -239,7 +239,7 @@ def _one_system(messages: Sequence[Message]) -> list[Message]:
 
 
 def _constrained(route: Route, request: ModelRequest) -> Constrained:
-    """Return whether a reply is constrained by a grammar: as configured, and a forced call where the server accepts one."""
+    """Return whether a grammar constrains a reply: as configured, and for a forced call if the server accepts one."""
     server = route.upstream.server
     accepts = server is not None and isinstance(SERVERS[server].grammar, GrammarField)
     forced = bool(request.tools) and request.tool_choice not in ("auto", "none")
