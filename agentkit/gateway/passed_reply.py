@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final
 
 from agentkit.gateway.chat_edit import ChatEdit
+from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import WireName
-from agentkit.gateway.exchange import Answer, Exchange
+from agentkit.gateway.exchanges import Exchange, GatewayReply
 from agentkit.gateway.messages_edit import MessagesEdit
 from agentkit.gateway.pass_through import PassThrough
 from agentkit.gateway.raw_reply import forward, raw_body
@@ -26,7 +26,7 @@ EDITS: Final[Mapping[WireName, Callable[[], ReplyEdit]]] = {
 """Creates what reads and edits one reply, for each wire."""
 
 
-async def answer_passed(exchange: Exchange) -> Answer:
+async def answer_passed(exchange: Exchange) -> GatewayReply:
     """Forward a request, and its reply with the calls in its text as native ones.
 
     Raises:
@@ -52,18 +52,39 @@ async def answer_passed(exchange: Exchange) -> Answer:
         only_one=only_one_call(body),
     )
     streams = reply.headers.get("content-type", "").startswith("text/event-stream")
-    return answer._replace(pieces=(_streamed if streams else _whole)(machine, answer.pieces))
+    if streams:
+        return answer._replace(pieces=PassedPieces(machine, answer.pieces))
+    whole = machine.whole(b"".join([piece async for piece in answer.pieces]))
+    return answer._replace(pieces=once(whole))
 
 
-async def _streamed(machine: PassThrough, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    async with aclosing(pieces):  # type: ignore[type-var]  # an upstream's pieces can be closed
-        async for piece in pieces:
-            if out := machine.feed(piece):
-                yield out
-    if out := machine.close():
-        yield out
+class PassedPieces:
+    """The pieces of a streamed reply. If the upstream interrupts it, the held events come first, and then the error.
 
+    Args:
+        machine: reads and edits them.
+        pieces: of the upstream.
+    """
 
-async def _whole(machine: PassThrough, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    async with aclosing(pieces):  # type: ignore[type-var]  # as above
-        yield machine.whole(b"".join([piece async for piece in pieces]))
+    def __init__(self, machine: PassThrough, pieces: AsyncIterator[bytes]) -> None:
+        self._machine: PassThrough | None = machine
+        self._pieces = pieces
+        self._error: RequestRefused | None = None
+
+    def __aiter__(self) -> PassedPieces:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while self._machine is not None:
+            try:
+                out = self._machine.feed(await anext(self._pieces))
+            except (StopAsyncIteration, RequestRefused) as end:
+                out, self._machine = self._machine.close(), None
+                self._error = end if isinstance(end, RequestRefused) else None
+            if out:
+                return out
+        raise self._error or StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """End the request."""
+        await self._pieces.aclose()  # type: ignore[attr-defined]  # an upstream's pieces can be closed

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import PATHS
-from agentkit.gateway.exchange import Answer, Exchange, UpstreamReply
+from agentkit.gateway.exchanges import Exchange, GatewayReply, UpstreamReply
 from agentkit.gateway.http_headers import reply_headers, request_id
 from agentkit.gateway.upstream_body import upstream_body
 
@@ -21,7 +21,7 @@ MAX_EVENT: Final = 1024 * 1024
 _SHOWN: Final = 300  # characters of a body that is not an error of any wire
 
 
-async def answer_raw(exchange: Exchange) -> Answer:
+async def answer_raw(exchange: Exchange) -> GatewayReply:
     """Forward a request and its reply, with nothing changed but the name of the model.
 
     Raises:
@@ -43,7 +43,7 @@ def raw_body(exchange: Exchange) -> bytes:
     return upstream_body(exchange.raw, exchange.body, {"model": exchange.route.model})
 
 
-async def forward(reply: UpstreamReply) -> Answer:
+async def forward(reply: UpstreamReply) -> GatewayReply:
     """Return an upstream's reply in the client's wire unchanged.
 
     Raises:
@@ -57,10 +57,10 @@ async def forward(reply: UpstreamReply) -> Answer:
         body = b"".join([piece async for piece in reply.pieces])
         if reply.status < 400 or not isinstance(_json(body), dict):
             raise unreadable(reply, body)
-        return Answer(reply.status, headers, _one(body))
+        return GatewayReply(reply.status, headers, _one(body))
     if kind.startswith("text/event-stream"):
-        return Answer(reply.status, headers, WholeEvents(reply.pieces))
-    return Answer(reply.status, headers, await _whole(reply.pieces))
+        return GatewayReply(reply.status, headers, WholeEvents(reply.pieces))
+    return GatewayReply(reply.status, headers, await _whole(reply.pieces))
 
 
 def unreadable(reply: UpstreamReply, body: bytes) -> RequestRefused:
