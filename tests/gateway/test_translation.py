@@ -273,3 +273,15 @@ def test_several_system_messages_are_one_and_a_later_one_is_the_users() -> None:
         ("system", "Be brief.\n\nBe kind."),
         ("user", "Hi\n\nThe date changed."),
     ]
+
+
+def test_json_is_asked_for_in_words_where_the_upstream_has_no_such_mode() -> None:
+    body = {**request(), "response_format": {"type": "json_object"}}
+    with (
+        fake_upstream(stream('{"lines": 3}', wire="messages")) as upstream,
+        gateway(settings(upstream.url, "auto", "messages")) as url,
+    ):
+        assert read(ask(url, body)[1]).text == '{"lines": 3}'
+    [sent] = upstream.bodies
+    assert "output_config" not in sent
+    assert "one JSON value" in sent["system"]
