@@ -31,6 +31,8 @@ from agentkit.events import (
     Usage,
 )
 from agentkit.gateway.client_request import RequestRefused
+from agentkit.gateway.foreign_thinking import messages_thinking
+from agentkit.gateway.wire_fields import PROVIDERS
 from agentkit.messages import AssistantMessage, Message, TextPart, ToolCall, ToolMessage
 from agentkit.models.argument_text import ArgumentText, ContradictedArguments
 from agentkit.models.base import Model, ModelRequest
@@ -178,8 +180,14 @@ class Attempt:
             yield from self._end(event)
         elif kind is CallError:
             self._error(event)
-        elif kind is ProviderBlock and event.provider == self._own and event.index is None:
-            yield event
+        elif kind is ProviderBlock and event.index is None and (block := self._own_block(event)) is not None:
+            yield block
+
+    def _own_block(self, block: ProviderBlock) -> ProviderBlock | None:
+        """Return the block as the client's wire has it; None if it has no form there."""
+        if block.provider == self._own:
+            return block
+        return messages_thinking(block) if self._own == PROVIDERS["messages"] else None
 
     def _begin(self, start: CallStart) -> _ReadCall:
         text = ArgumentText(self._tools.get(start.name))

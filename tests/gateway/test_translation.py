@@ -3,10 +3,11 @@
 import json
 from typing import Any
 
+import anthropic
 import pytest
 from fake_upstream import Step, chunked, fake_upstream, whole
 from gateway_kit import gateway
-from upstream_replies import WIRES, ReadReply, chat_stream, chat_whole
+from upstream_replies import WIRES, ReadReply, chat_stream, chat_whole, chunk
 
 from agentkit.formats import CATALOG, render_calls
 from agentkit.gateway.client_wire import PATHS, WireName
@@ -285,3 +286,27 @@ def test_json_is_asked_for_in_words_where_the_upstream_has_no_such_mode() -> Non
     [sent] = upstream.bodies
     assert "output_config" not in sent
     assert "one JSON value" in sent["system"]
+
+
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+def test_thinking_of_a_chat_server_comes_back_from_a_client_of_messages(streamed: bool) -> None:
+    thinks = {"reasoning_content": "It is in notes.txt."}
+    answer = chat_whole("On Thursday.")
+    answer["choices"][0]["message"] |= thinks
+    events = [chunk(thinks), *chat_stream(["On ", "Thursday."])]
+    answers = (chunked(*events) if streamed else whole(answer)), whole(chat_whole("Yes."))
+    said: Any = [{"role": "user", "content": "When is it?"}]
+    asked: Any = {"model": "m", "max_tokens": 100}
+    with (
+        fake_upstream(*answers) as upstream,
+        gateway(settings(upstream.url, "auto")) as url,
+        anthropic.Anthropic(base_url=url, api_key="k") as client,
+    ):
+        if streamed:
+            with client.messages.stream(messages=said, **asked) as stream:
+                reply = stream.get_final_message()
+        else:
+            reply = client.messages.create(messages=said, **asked)
+        said += [{"role": "assistant", "content": reply.content}, {"role": "user", "content": "Sure?"}]
+        client.messages.create(messages=said, **asked)
+    assert upstream.bodies[1]["messages"][1] == {"role": "assistant", "content": "On Thursday.", **thinks}
