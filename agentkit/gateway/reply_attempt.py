@@ -201,7 +201,9 @@ class Attempt:
             return not_run.NO_TOOLS_NOW.code, not_run.NO_TOOLS_NOW.text()
         if choice not in ("auto", "required", name):
             return not_run.OTHER_TOOL.code, not_run.OTHER_TOOL.text(choice=choice)
-        return None if name in self._tools else ("unknown_tool", unknown_tool(name, tuple(self._tools)))
+        if name in self._tools or self._model.format is None:  # a native call is the client's to answer
+            return None
+        return "unknown_tool", unknown_tool(name, tuple(self._tools))
 
     def _sent(self, call: _ReadCall, text: str, *, whole: bool = False) -> Iterator[SourceEvent]:
         """Send a piece of a call's arguments; the first one has its start, once enough has come or it is whole."""

@@ -105,6 +105,9 @@ class UpstreamModel:
         """
         wire = self._exchange.route.upstream.wire
         form = FORMS[wire]
+        if request.stop and wire == "responses":
+            said = "stop: the upstream speaks the Responses API, which has no stop strings: omit it"
+            raise RequestRefused(400, said, "unsupported", param="stop")
         output = request.output_schema
         if wire == "messages" and output is not None and flavours.anthropic_output(output) is None:
             request = output_in_prompt(request, constrained=False)

@@ -164,6 +164,9 @@ def test_tool_choice_and_parallel_calls_are_honoured() -> None:
     with fake_upstream(stream(two), stream(words)) as upstream, gateway(settings(upstream.url)) as url:
         events = read(ask(url, request(tool_choice="none"))[1])
         assert (events.calls, events.text) == ([], words)
+    with fake_upstream(stream(two)) as upstream, gateway(settings(upstream.url)) as url:
+        events = read(ask(url, request(tool_choice="none"))[1])
+        assert (events.calls, events.finish) == ([], "stop")
 
 
 def test_a_call_that_the_token_limit_cuts_is_no_call() -> None:
