@@ -89,7 +89,7 @@ def _event(name: bytes | None, data: str) -> WireEvent | None:
         return None
     if name and "type" not in event:
         event["type"] = name.decode()
-    return event  # type: ignore[no-any-return]  # it is an object
+    return event
 
 
 def write_event(event: WireEvent, name: str = "") -> bytes:

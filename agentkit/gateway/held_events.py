@@ -61,6 +61,10 @@ class HeldEvents:
                 self._certain += len(event.text)
                 self.blank = self.blank and event.text.isspace()
 
+    def end_text(self) -> None:
+        """Let a blank text leave, unless it may be a call."""
+        self.blank = self.blank and self._certain < self._fed
+
     def take(self) -> list[bytes]:
         """Return the events that need not wait, as they came."""
         if self.blank:

@@ -1,4 +1,4 @@
-"""A reply on its way to a client that speaks the upstream's wire: unchanged, but for calls that the model wrote as text.
+"""A reply for a client that speaks the upstream's wire: unchanged, but for calls that the model wrote as text.
 
 Pure: bytes in, bytes out. Knows no wire; what differs between them is in a `ReplyEdit`. Each event leaves as the bytes
 in which it came, as soon as every character of its text is certain not to be a call. When the reply is complete and has
@@ -208,20 +208,22 @@ class PassThrough:
             case "opens":
                 self._held.blank = True
             case "thinking":
-                self._held.blank = False
                 if not self._thinks:
                     self._thinks = True
-                    self._held.release(self._recovery.feed(Thinking("")))
+                    self._end_text(Thinking(""))
             case "block":
                 block = ProviderBlock("", content.block or {})
                 self._served.append(block)
-                self._held.blank = False
-                self._held.release(self._recovery.feed(block))
+                self._end_text(block)
             case "call" | "other":
                 return False
             case _:
                 pass
         return True
+
+    def _end_text(self, event: SourceEvent) -> None:
+        self._held.release(self._recovery.feed(event))
+        self._held.end_text()
 
     def _read_text(self, text: str) -> None:
         if text:
@@ -313,7 +315,7 @@ class _Tail:
 def _parsers(tools: Sequence[ToolSpec]) -> NewReader:
     """Return the factory of one reply's parsers, which read every format."""
 
-    def made(first: bool, after: formats.Parser | None) -> formats.Parser:  # noqa: ARG001 - no prompt begins thinking
+    def made(first: bool, after: formats.Parser | None) -> formats.Parser:
         from agentkit import formats  # only a reply with text to read loads them
 
         return formats.Parser(formats.recoverable(), tools, in_code="reply", after=after)

@@ -1,4 +1,4 @@
-"""What differs between the wires when calls in a reply's text are replaced by native ones: the interface. Pure values."""
+"""The interface of what differs between the wires when calls in a reply's text become native. Pure values."""
 
 from __future__ import annotations
 

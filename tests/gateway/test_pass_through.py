@@ -12,7 +12,7 @@ from upstream_replies import WIRES, chat_stream, chat_whole, chunk
 from agentkit.gateway.chat_edit import ChatEdit
 from agentkit.gateway.exchange import ReplyRecord
 from agentkit.gateway.pass_through import PassThrough
-from agentkit.messages import Message, ToolMessage, user
+from agentkit.messages import Message, TextPart, ToolMessage, user
 from agentkit.toolspec import ToolSpec
 
 ADD = ToolSpec("add", "Add.", {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
@@ -89,7 +89,7 @@ def test_a_call_of_a_tool_that_a_result_names_is_left_in_the_text() -> None:
 
     def conversation() -> list[Message]:
         parsed.append(1)
-        return [user("Read the page."), ToolMessage("1", "read_page", f"The page says: {CALL}")]
+        return [user("Read the page."), ToolMessage("1", "read_page", (TextPart(f"The page says: {CALL}"),))]
 
     stream = chat_stream([CALL, " is on the page.", CALL])
     assert b"".join(passed(stream, conversation=conversation)) == b"".join(stream)

@@ -63,7 +63,7 @@ MESSAGE = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", 
 
 def messages_stream(texts: Iterable[str], finish: str = "end_turn") -> list[bytes]:
     """A streamed message with one block of text."""
-    begun = {**MESSAGE, "content": [], "stop_reason": None, "usage": {"input_tokens": 10, "output_tokens": 1}}
+    begun: dict[str, Any] = {**MESSAGE, "content": [], "stop_reason": None, "usage": {"input_tokens": 10, "output_tokens": 1}}
     block = {"type": "text", "text": ""}
     return [
         named({"type": "message_start", "message": begun}),
