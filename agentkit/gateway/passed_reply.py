@@ -9,14 +9,18 @@ from typing import Final
 from agentkit.gateway.chat_edit import ChatEdit
 from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.exchange import Answer, Exchange
+from agentkit.gateway.messages_edit import MessagesEdit
 from agentkit.gateway.offered_tools import offered_tools
 from agentkit.gateway.pass_through import PassThrough
 from agentkit.gateway.raw_reply import forward, raw_body
 from agentkit.gateway.reply_edit import ReplyEdit
 from agentkit.gateway.reply_events import new_call_id
+from agentkit.gateway.responses_edit import ResponsesEdit
 
 _EDITS: Final[Mapping[WireName, Callable[[], ReplyEdit]]] = {
     "chat": ChatEdit,
+    "messages": MessagesEdit,
+    "responses": ResponsesEdit,
 }
 
 

@@ -3,41 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import anthropic
 import httpx2
 import openai
 import pytest
 from fake_upstream import chunked, fake_upstream, head, until, whole
-from gateway_kit import gateway, raw
-
-CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
-COMPLETION = {
-    "id": "c",
-    "object": "chat.completion",
-    "created": 1,
-    "model": "m",
-    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}],
-}
-
-
-def chunk(text: str) -> bytes:
-    choice = {"index": 0, "delta": {"content": text}, "finish_reason": None}
-    found = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
-    return b"data: " + json.dumps(found).encode() + b"\n\n"
-
-
-def post(address: str, body: Any = CHAT, path: str = "/v1/chat/completions", **options: Any) -> httpx2.Response:
-    return httpx2.post(address + path, json=body, **options)
-
-
-def chat(address: str) -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{address}/v1", api_key="sk-client-key", max_retries=0)
-
-
-def messages(address: str) -> anthropic.Anthropic:
-    return anthropic.Anthropic(base_url=address, api_key="sk-client-key", max_retries=0)
+from gateway_kit import CHAT, COMPLETION, chat, chunk, gateway, messages, post, raw
 
 
 def test_a_whole_reply_is_forwarded() -> None:
@@ -66,10 +38,12 @@ def test_the_sdk_of_openai_reads_a_stream() -> None:
 
 def test_a_model_has_another_name_at_its_server() -> None:
     settings = raw("x") | {"models": {"gpt": {"format": "raw", "model": "Qwen/Qwen3"}}}
-    with fake_upstream(whole(COMPLETION)) as upstream:
-        with gateway(settings | {"upstreams": {"fake": {"url": upstream.url}}}) as at:
-            assert post(at, CHAT | {"model": "gpt", "extra": 1}).status_code == 200
-            refused = post(at, CHAT | {"model": "gtp"})
+    with (
+        fake_upstream(whole(COMPLETION)) as upstream,
+        gateway(settings | {"upstreams": {"fake": {"url": upstream.url}}}) as at,
+    ):
+        assert post(at, CHAT | {"model": "gpt", "extra": 1}).status_code == 200
+        refused = post(at, CHAT | {"model": "gtp"})
     assert upstream.bodies == [CHAT | {"model": "Qwen/Qwen3", "extra": 1}]
     assert (refused.status_code, refused.json()["error"]["message"]) == (
         404,
@@ -101,9 +75,13 @@ def test_a_connection_that_is_closed_before_an_answer_is_made_again() -> None:
 
 def test_a_request_is_not_repeated_once_its_reply_has_begun() -> None:
     cut = [head(content_length="100"), b'{"id"']
-    with fake_upstream(cut) as upstream, gateway(raw(upstream.url)) as at, chat(at) as client:
-        with pytest.raises(openai.InternalServerError, match="its reply was cut off") as caught:
-            client.chat.completions.create(**CHAT)
+    with (
+        fake_upstream(cut) as upstream,
+        gateway(raw(upstream.url)) as at,
+        chat(at) as client,
+        pytest.raises(openai.InternalServerError, match="its reply was cut off") as caught,
+    ):
+        client.chat.completions.create(**CHAT)
     assert (caught.value.status_code, caught.value.code, len(upstream.requests)) == (502, "upstream_interrupted", 1)
 
 
@@ -111,12 +89,18 @@ def test_a_request_is_not_repeated_once_its_reply_has_begun() -> None:
 def test_a_page_instead_of_an_error_becomes_an_error_in_the_wire(status: int) -> None:
     page = [head(status, "text/html", content_length="13"), b"<html>bad</ht"]
     with fake_upstream(page) as upstream:
-        with gateway(raw(upstream.url)) as at, chat(at) as client:
-            with pytest.raises(openai.InternalServerError, match="<html>bad") as of_chat:
-                client.chat.completions.create(**CHAT)
-        with gateway(raw(upstream.url, "messages")) as at, messages(at) as other:
-            with pytest.raises(anthropic.InternalServerError, match="<html>bad") as of_messages:
-                other.messages.create(max_tokens=9, **CHAT)
+        with (
+            gateway(raw(upstream.url)) as at,
+            chat(at) as client,
+            pytest.raises(openai.InternalServerError, match="<html>bad") as of_chat,
+        ):
+            client.chat.completions.create(**CHAT)
+        with (
+            gateway(raw(upstream.url, "messages")) as at,
+            messages(at) as other,
+            pytest.raises(anthropic.InternalServerError, match="<html>bad") as of_messages,
+        ):
+            other.messages.create(max_tokens=9, **CHAT)
     assert of_chat.value.status_code == of_messages.value.status_code == status
     assert of_messages.value.body == {
         "type": "error",
@@ -152,21 +136,32 @@ def test_a_stream_that_is_cut_ends_with_an_error(cut: int) -> None:
 
 
 def test_the_sdks_raise_the_error_of_a_stream_that_is_cut() -> None:
-    with fake_upstream(chunked(chunk("Hel"), b'data: {"id', cut=True)) as upstream:
-        with gateway(raw(upstream.url)) as at, chat(at) as client, pytest.raises(openai.APIError, match="was cut off"):
-            list(client.chat.completions.create(stream=True, **CHAT))
+    with (
+        fake_upstream(chunked(chunk("Hel"), b'data: {"id', cut=True)) as upstream,
+        gateway(raw(upstream.url)) as at,
+        chat(at) as client,
+        pytest.raises(openai.APIError, match="was cut off"),
+    ):
+        list(client.chat.completions.create(stream=True, **CHAT))
     start = b'event: message_start\ndata: {"type": "message_start", "message": {"id": "m", "type": "message", "role": '
     start += b'"assistant", "model": "m", "content": [], "usage": {"input_tokens": 1, "output_tokens": 0}}}\n\n'
-    with fake_upstream(chunked(start, cut=True)) as upstream, gateway(raw(upstream.url, "messages")) as at:
-        with messages(at) as other, pytest.raises(anthropic.APIStatusError, match="was cut off"):
-            list(other.messages.create(stream=True, max_tokens=9, **CHAT))
+    with (
+        fake_upstream(chunked(start, cut=True)) as upstream,
+        gateway(raw(upstream.url, "messages")) as at,
+        messages(at) as other,
+        pytest.raises(anthropic.APIStatusError, match="was cut off"),
+    ):
+        list(other.messages.create(stream=True, max_tokens=9, **CHAT))
     assert upstream.requests[0][0]["x-api-key"] == "sk-client-key"
 
 
 def test_responses_end_with_an_error_event() -> None:
-    with fake_upstream(chunked(cut=True)) as upstream, gateway(raw(upstream.url, "responses")) as at:
-        with chat(at) as client:
-            (event,) = client.responses.create(model="m", input="Hi", stream=True)
+    with (
+        fake_upstream(chunked(cut=True)) as upstream,
+        gateway(raw(upstream.url, "responses")) as at,
+        chat(at) as client,
+    ):
+        (event,) = client.responses.create(model="m", input="Hi", stream=True)
     assert (event.type, getattr(event, "code", None)) == ("error", "upstream_interrupted")
 
 
@@ -187,15 +182,18 @@ def test_a_client_that_leaves_before_the_reply_cancels_the_upstream() -> None:
 def test_a_client_that_does_not_read_stops_the_upstream() -> None:
     """Back-pressure: 40 MB do not end up in the gateway's memory."""
     event = b"data: " + b"x" * 40_000 + b"\n\n"
-    with fake_upstream(chunked(*[event] * 1_000)) as upstream, gateway(raw(upstream.url)) as at:
-        with httpx2.stream("POST", f"{at}/v1/chat/completions", json={**CHAT, "stream": True}) as got:
-            assert next(got.iter_raw())
-            until(lambda: upstream.sent > 10)
-            before = -1
-            while before != upstream.sent:
-                before = upstream.sent
-                httpx2.get(f"{at}/healthz")  # the gateway does other things
-            assert upstream.sent < 500
+    with (
+        fake_upstream(chunked(*[event] * 1_000)) as upstream,
+        gateway(raw(upstream.url)) as at,
+        httpx2.stream("POST", f"{at}/v1/chat/completions", json={**CHAT, "stream": True}) as got,
+    ):
+        assert next(got.iter_raw())
+        until(lambda: upstream.sent > 10)
+        before = -1
+        while before != upstream.sent:
+            before = upstream.sent
+            httpx2.get(f"{at}/healthz")  # the gateway does other things
+        assert upstream.sent < 500
 
 
 def test_an_upstream_that_falls_silent() -> None:
@@ -215,14 +213,19 @@ def test_an_upstream_that_falls_silent() -> None:
 
 def test_heartbeats_of_messages_are_pings() -> None:
     settings = raw("x", "messages", timeouts={"heartbeat": 0.05})
-    with fake_upstream(chunked(b"event: a\ndata: {}\n\n", 0.13, b"event: b\ndata: {}\n\n")) as upstream:
-        with gateway(settings | {"upstreams": {"fake": {"url": upstream.url, "wire": "messages"}}}) as at:
-            got = post(at, {**CHAT, "stream": True}, "/v1/messages").text
+    with (
+        fake_upstream(chunked(b"event: a\ndata: {}\n\n", 0.13, b"event: b\ndata: {}\n\n")) as upstream,
+        gateway(settings | {"upstreams": {"fake": {"url": upstream.url, "wire": "messages"}}}) as at,
+    ):
+        got = post(at, {**CHAT, "stream": True}, "/v1/messages").text
     ping = 'event: ping\ndata: {"type": "ping"}\n\n'
     assert got == f"event: a\ndata: {{}}\n\n{ping}{ping}event: b\ndata: {{}}\n\n"
 
 
 def test_raw_needs_the_wire_of_the_server() -> None:
-    with gateway(raw("http://127.0.0.1:9")) as at, messages(at) as client:
-        with pytest.raises(anthropic.BadRequestError, match="send its requests to /v1/chat/completions"):
-            client.messages.create(max_tokens=9, **CHAT)
+    with (
+        gateway(raw("http://127.0.0.1:9")) as at,
+        messages(at) as client,
+        pytest.raises(anthropic.BadRequestError, match="send its requests to /v1/chat/completions"),
+    ):
+        client.messages.create(max_tokens=9, **CHAT)

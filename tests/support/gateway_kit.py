@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -13,10 +14,41 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agentkit.gateway.wires import WIRES
+import anthropic
+import httpx2
+import openai
+
 from agentkit.gateway.gateway_app import Gateway
 from agentkit.gateway.gateway_config import config_of
 from agentkit.gateway.gateway_server import address_of, listen, server_of
+from agentkit.gateway.wires import WIRES
+
+CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+COMPLETION = {
+    "id": "c",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "m",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}],
+}
+
+
+def chunk(text: str) -> bytes:
+    choice = {"index": 0, "delta": {"content": text}, "finish_reason": None}
+    found = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    return b"data: " + json.dumps(found).encode() + b"\n\n"
+
+
+def post(address: str, body: Any = CHAT, path: str = "/v1/chat/completions", **options: Any) -> httpx2.Response:
+    return httpx2.post(address + path, json=body, **options)
+
+
+def chat(address: str) -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{address}/v1", api_key="sk-client-key", max_retries=0)
+
+
+def messages(address: str) -> anthropic.Anthropic:
+    return anthropic.Anthropic(base_url=address, api_key="sk-client-key", max_retries=0)
 
 
 @contextmanager
