@@ -40,6 +40,12 @@ def error_body(wire: WireName | None, error: RequestRefused) -> dict[str, Any]:
     return {"error": {"message": error.message, "type": kind, "param": error.param or None, "code": error.code}}
 
 
+def is_error_body(wire: WireName, body: Any) -> bool:
+    """Return whether this is the body of an error in a wire, so that a client's SDK finds its message."""
+    error = body.get("error") if isinstance(body, dict) else None
+    return isinstance(error, dict) and "message" in error and (wire != "messages" or body.get("type") == "error")
+
+
 def error_headers(error: RequestRefused) -> list[tuple[bytes, bytes]]:
     """Return the headers of an error response."""
     headers = [(b"content-type", b"application/json")]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Final
 
 from agentkit.gateway.chat_edit import ChatEdit
 from agentkit.gateway.client_wire import WireName
-from agentkit.gateway.exchange import Answer, Exchange
+from agentkit.gateway.exchange import Answer, Exchange, Upstream, UpstreamReply
 from agentkit.gateway.messages_edit import MessagesEdit
 from agentkit.gateway.offered_tools import offered_tools
-from agentkit.gateway.pass_through import PassThrough
+from agentkit.gateway.pass_through import MAX_HELD, PassThrough
 from agentkit.gateway.raw_reply import forward, raw_body
 from agentkit.gateway.reply_edit import ReplyEdit
-from agentkit.gateway.reply_events import new_call_id
+from agentkit.gateway.reply_events import answer_read, new_call_id
 from agentkit.gateway.responses_edit import ResponsesEdit
 
 _EDITS: Final[Mapping[WireName, Callable[[], ReplyEdit]]] = {
@@ -33,7 +34,10 @@ async def answer_passed(exchange: Exchange) -> Answer:
     wire, body = exchange.wire, exchange.body
     exchange.record.format = "auto"
     reply = await exchange.route.upstream.send(raw_body(exchange), exchange.headers)
-    answer = await forward(reply)
+    streams = reply.headers.get("content-type", "").startswith("text/event-stream")
+    if reply.status < 300 and streams != (body.get("stream") is True):
+        return await _converted(exchange, reply)
+    answer = await forward(reply, exchange)
     if reply.status >= 300:
         return answer
     machine = PassThrough(
@@ -43,8 +47,40 @@ async def answer_passed(exchange: Exchange) -> Answer:
         lambda: wire.read(body).request.messages,
         new_id=new_call_id,
     )
-    streams = reply.headers.get("content-type", "").startswith("text/event-stream")
     return answer._replace(pieces=(_streamed if streams else _whole)(machine, answer.pieces))
+
+
+class _Received:
+    """An upstream that has answered already.
+
+    Args:
+        upstream: answers the further requests.
+        reply: the first reply.
+    """
+
+    def __init__(self, upstream: Upstream, reply: UpstreamReply) -> None:
+        self.wire = upstream.wire
+        self.server = upstream.server
+        self._upstream = upstream
+        self._first: UpstreamReply | None = reply
+
+    async def send(self, body: bytes, headers: Mapping[str, str]) -> UpstreamReply:
+        """Return the reply; see `Upstream`."""
+        first, self._first = self._first, None
+        return first or await self._upstream.send(body, headers)
+
+
+async def _converted(exchange: Exchange, reply: UpstreamReply) -> Answer:
+    """A whole reply as a stream, or a stream as a whole reply: some servers ignore what was asked for.
+
+    Source: unsloth#6570, chat-ui#657.
+    """
+    received = _Received(exchange.route.upstream, reply)
+    try:
+        return await answer_read(replace(exchange, route=replace(exchange.route, upstream=received)))
+    except BaseException:
+        await reply.pieces.aclose()  # type: ignore[attr-defined]
+        raise
 
 
 async def _streamed(machine: PassThrough, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
@@ -57,5 +93,13 @@ async def _streamed(machine: PassThrough, pieces: AsyncIterator[bytes]) -> Async
 
 
 async def _whole(machine: PassThrough, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    kept: list[bytes] = []
+    size = 0
     async with aclosing(pieces):  # type: ignore[type-var]  # as above
-        yield machine.whole(b"".join([piece async for piece in pieces]))
+        async for piece in pieces:
+            kept.append(piece)
+            size += len(piece)
+            if size > MAX_HELD:  # it is passed on unread from here
+                yield b"".join(kept)
+                kept = []
+    yield b"".join(kept) if size > MAX_HELD else machine.whole(b"".join(kept))

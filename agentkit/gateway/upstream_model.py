@@ -13,6 +13,7 @@ from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import SourceEvent
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.client_wire import WireName
+from agentkit.gateway.error_replies import is_error_body
 from agentkit.gateway.exchange import Exchange, UpstreamReply
 from agentkit.gateway.foreign_parts import put_back
 from agentkit.models import messages_wire, responses_wire
@@ -183,7 +184,7 @@ class UpstreamModel:
         error = upstream_error(reply.status, reply.headers, raw)
         try:
             body = json.loads(raw)
-        except ValueError:
+        except (ValueError, RecursionError):
             body = None
         if request.tools and isinstance(body, Mapping):
             found = ErrorInStream.of(body)
@@ -194,7 +195,8 @@ class UpstreamModel:
             if read := refused_reply(failure):
                 self.opened.set()
                 return read
-        if self._exchange.route.upstream.wire == self._exchange.wire.name:
+        wire = self._exchange.wire.name
+        if self._exchange.route.upstream.wire == wire and is_error_body(wire, body):
             error.body = raw
         raise error
 

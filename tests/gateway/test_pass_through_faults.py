@@ -58,9 +58,7 @@ def test_any_line_ends_and_single_bytes(wire: str, end: bytes) -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize(
-    "noise", [b": waiting\n\n", b"data: {broken\n\n", b"data: 7\n\n", b"x\n\n", b"retry: 5\n\n"]
-)
+@pytest.mark.parametrize("noise", [b": waiting\n\n", b"data: {broken\n\n", b"data: 7\n\n", b"x\n\n", b"retry: 5\n\n"])
 def test_what_is_no_event_of_the_reply_is_passed_on(wire: str, noise: bytes) -> None:
     stream = WIRES[wire].stream(SAID)
     noisy = [block for event in stream for block in (noise, event)]
