@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.cli.flag_words import port
 from agentkit.cli.help_text import examples
+from agentkit.cli.serve_agent import AGENT_OPTIONS, add_agent, agent_of
 from agentkit.errors import ConfigError, install_command
-from agentkit.gateway.client_wire import PATHS
+from agentkit.gateway.client_wire import PATHS, WireName
 from agentkit.models.servers import SERVERS
 
 if TYPE_CHECKING:
+    from agentkit.gateway.agent_model import AgentModel
     from agentkit.gateway.gateway_config import GatewayConfig
 
 _UPSTREAM: Final = "upstream"
@@ -71,6 +73,11 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--allow-origin", action="append", default=[], metavar="URL", help="a web page that may call it"
     )
+    add_agent(command)
+    command.add_argument(
+        "--probe", action="store_true", help="find out what the server's models do with tools, and which options help"
+    )
+    command.add_argument("--fit", action="store_true", help="with --probe: also try formats on a dozen tasks each")
     command.add_argument("--log", metavar="FILE", help="the access log; default: standard output")
     command.set_defaults(run=run, parser=command)
 
@@ -84,18 +91,21 @@ def _pair(text: str) -> tuple[str, str]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until Ctrl-C or SIGTERM."""
-    from agentkit.gateway.wires import WIRES
     from agentkit.gateway.gateway_app import Gateway
+    from agentkit.gateway.wires import WIRES
 
+    if arguments.probe:
+        return _probe(arguments)
     config = _config(arguments)
+    agent = agent_of(arguments)
     try:
         from agentkit.gateway.gateway_server import address_of, listen, server_of
     except ImportError as e:
         raise ConfigError(f"the gateway needs uvicorn: {install_command('gateway')}") from e
-    gateway = Gateway(config, WIRES, os.environ)
+    gateway = Gateway(config, WIRES, os.environ, [] if agent is None else [agent])
     server = server_of(gateway)
     with listen(config) as listening:
-        print(_greeting(config, address_of(listening)), file=sys.stderr, flush=True)
+        print(_greeting(config, address_of(listening), agent), file=sys.stderr, flush=True)
         with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
             runner.run(server.serve(sockets=[listening]))
     return 0
@@ -108,27 +118,50 @@ def _config(arguments: argparse.Namespace) -> GatewayConfig:
     given = [
         f"--{name.replace('_', '-')}"
         for name, value in vars(arguments).items()
-        if value != arguments.parser.get_default(name) and name not in ("config", "command", "words", "run", "parser")
+        if value != arguments.parser.get_default(name)
+        and name not in (*AGENT_OPTIONS, "config", "command", "words", "run", "parser")
     ]
     if arguments.config is not None:
         if given:
             raise ConfigError(f"--config is for all settings: move {', '.join(given)} into {arguments.config}")
         return read_config(arguments.config)
-    if arguments.upstream is None:
+    if arguments.upstream is None and arguments.agent is None:
         raise ConfigError("no model server given: pass --upstream http://127.0.0.1:8000/v1, or --config gateway.yaml")
+    served = {} if arguments.upstream is None else _served(arguments)
+    top = {
+        **served,
+        "keys": dict(arguments.key_env),
+        "allowed_hosts": arguments.allow_host,
+        "allowed_origins": arguments.allow_origin,
+    }
+    top |= _given({name: getattr(arguments, name) for name in ("host", "port", "log")})
+    return config_of(top, _as_flag, needs_upstream=arguments.agent is None)
+
+
+def _served(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The server of the options, and its models."""
     upstream = {"url": arguments.upstream, "wire": arguments.wire, "server": arguments.server}
     model = {"format": arguments.format, "constrained": arguments.constrained, "retries": arguments.retries}
-    top = {
+    return {
         "upstreams": {_UPSTREAM: _given(upstream | {"key_env": arguments.upstream_key_env})},
         "models": {
             **{name: _given(model | {"model": there}) for name, there in arguments.model_map},
             "*": _given(model),
         },
-        "keys": dict(arguments.key_env),
-        "allowed_hosts": arguments.allow_host,
-        "allowed_origins": arguments.allow_origin,
     }
-    return config_of(top | _given({name: getattr(arguments, name) for name in ("host", "port", "log")}), _as_flag)
+
+
+def _probe(arguments: argparse.Namespace) -> int:
+    """Find out what the models of the server do, and print it."""
+    from agentkit.cli.probe_report import run_probe
+    from agentkit.gateway.upstream_probe import ProbedServer
+
+    if arguments.upstream is None:
+        raise ConfigError("--probe: name the model server with --upstream, such as http://127.0.0.1:8000/v1")
+    wire: WireName = arguments.wire or "chat"
+    models = [there for _, there in arguments.model_map]
+    probed = ProbedServer(arguments.upstream, wire, arguments.server, arguments.upstream_key_env)
+    return run_probe(probed, models, fit=arguments.fit)
 
 
 def _given(settings: dict[str, Any]) -> dict[str, Any]:
@@ -141,9 +174,11 @@ def _as_flag(place: str) -> str:
     return _FLAGS.get(place) or f"--{place.rpartition('.')[2].replace('_', '-')}"
 
 
-def _greeting(config: GatewayConfig, address: str) -> str:
+def _greeting(config: GatewayConfig, address: str, agent: AgentModel | None) -> str:
     """The address, what it does for each model, and what to set in a client."""
     lines = [f"serving at {address}: set OPENAI_BASE_URL={address}/v1 or ANTHROPIC_BASE_URL={address}"]
+    if agent is not None:
+        lines.append(f"  {agent.name}: an agent")
     for name, model in config.models.items():
         upstream = config.upstreams[model.upstream]
         shown = "any model" if name == "*" else name

@@ -1,4 +1,4 @@
-"""Chooses what answers a request, by the format of its route."""
+"""Chooses what answers a request, by its route."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ async def answer(exchange: Exchange) -> Answer:
         RequestRefused: it cannot be answered.
     """
     route = exchange.route
+    if route.answerer is not None:
+        return await route.answerer.answer(exchange)
     if route.format == "raw":
         from agentkit.gateway.raw_reply import answer_raw
 

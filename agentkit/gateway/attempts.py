@@ -30,9 +30,9 @@ from agentkit.events import (
     UnreadCall,
     Usage,
 )
-from agentkit.gateway.argument_text import ArgumentText, ContradictedArguments
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.messages import AssistantMessage, Message, TextPart, ToolCall, ToolMessage
+from agentkit.models.argument_text import ArgumentText, ContradictedArguments
 from agentkit.models.base import Model, ModelRequest
 from agentkit.processor import not_run
 from agentkit.processor.error_results import unknown_tool
@@ -44,8 +44,8 @@ _LOG: Final = logging.getLogger("agentkit.gateway")
 DRAIN: Final = 2.0  # seconds for which a reply is read after the last call that counts, for its usage
 
 HOLD: Final = 256
-"""Characters of a call's arguments that wait for its end. A damaged call is found when it ends: up to here the model can
-still be asked again, and beyond, long arguments such as a file's content reach the client as they are written."""
+"""Characters of a call's arguments that wait for its end. A damaged call is found when it ends: up to here the model
+can still be asked again. Longer arguments, such as a file's content, reach the client as they are written."""
 
 _OF_TEXT: Final = (Text, Markup, InventedResult, Thinking)
 
@@ -196,7 +196,7 @@ class Attempt:
         return None if name in self._tools else ("unknown_tool", unknown_tool(name, tuple(self._tools)))
 
     def _sent(self, call: _ReadCall, text: str, *, whole: bool = False) -> Iterator[SourceEvent]:
-        """Send a piece of a call's arguments; its start comes with the first one, once enough has come or it is whole."""
+        """Send a piece of a call's arguments; the first one has its start, once enough has come or it is whole."""
         if call.number < 0:
             call.held += text
             if len(call.held) < HOLD and not whole:

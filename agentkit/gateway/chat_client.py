@@ -17,8 +17,7 @@ from agentkit.gateway.request_fields import (
     ForeignParts,
     Part,
     Tools,
-    Unsupported,
-    chosen,
+    UnsupportedField,
     content_at,
     count,
     flag,
@@ -32,14 +31,14 @@ from agentkit.gateway.request_fields import (
     output_at,
     refuse_unsupported,
     required_text,
-    shown,
     stops,
     text_at,
     tool_at,
-    unsupported,
+    tools_for_choice,
+    unsupported_field,
 )
 from agentkit.gateway.wire_fields import PROVIDERS
-from agentkit.messages import AssistantPart, ImagePart, ProviderPart, TextPart, ThinkingPart
+from agentkit.messages import AssistantPart, ImagePart, ProviderPart, TextPart, ThinkingPart, show_value
 from agentkit.models.base import ModelRequest
 from agentkit.models.chat_thinking import DETAILS, FIELDS
 from agentkit.models.openai import PLAIN, function_of
@@ -49,13 +48,13 @@ from agentkit.toolspec import OutputSchema
 _PROVIDER: Final = PROVIDERS["chat"]
 
 _ONE_REPLY: Final = "send one request for each reply"
-_UNSUPPORTED: Final[Mapping[str, Unsupported]] = {
-    "n": Unsupported("more than one reply", (1,), _ONE_REPLY),
-    "logprobs": Unsupported("the log probabilities of tokens"),
-    "top_logprobs": Unsupported("the log probabilities of tokens"),
-    "audio": Unsupported("spoken audio"),
-    "modalities": Unsupported("a reply other than text", (["text"],), 'omit it, or send ["text"]'),
-    "web_search_options": Unsupported("the server's own web search", (), "offer a search tool of your own"),
+_UNSUPPORTED: Final[Mapping[str, UnsupportedField]] = {
+    "n": UnsupportedField("more than one reply", (1,), _ONE_REPLY),
+    "logprobs": UnsupportedField("the log probabilities of tokens"),
+    "top_logprobs": UnsupportedField("the log probabilities of tokens"),
+    "audio": UnsupportedField("spoken audio"),
+    "modalities": UnsupportedField("a reply other than text", (["text"],), 'omit it, or send ["text"]'),
+    "web_search_options": UnsupportedField("the server's own web search", (), "offer a search tool of your own"),
 }
 _READ: Final = frozenset((
     "model", "messages", "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "stream",
@@ -122,13 +121,13 @@ class _Messages:
 
     def read(self, body: Fields) -> list[Any]:
         if not isinstance(body.get("messages"), list) or not body["messages"]:
-            raise invalid("messages", f"expected a list with messages, found {shown(body.get('messages'))}")
+            raise invalid("messages", f"expected a list with messages, found {show_value(body.get('messages'))}")
         for n, message in enumerate(objects_at(body["messages"], "messages")):
             self._message(message, f"messages[{n}]")
-        return self._conversation.messages
+        return self._conversation.close()
 
     def _message(self, message: Fields, at: str) -> None:
-        role, content = message.get("role"), self._content(message, at)
+        role, content = message.get("role"), content_at(_spoken(message), f"{at}.content", self._part)
         match role:
             case "system" | "developer":
                 self._conversation.system(only_text(content, f"{at}.content"))
@@ -141,12 +140,12 @@ class _Messages:
                 self._conversation.result(id, content, name=message.get("name"))
             case _:
                 roles = "system, developer, user, assistant or tool"
-                raise invalid(f"{at}.role", f"expected {roles}, found {shown(role)}")
+                raise invalid(f"{at}.role", f"expected {roles}, found {show_value(role)}")
 
     def _assistant(self, message: Fields, content: list[Part], at: str) -> list[AssistantPart]:
         if message.get("audio"):
-            raise unsupported(f"{at}.audio", "an earlier spoken reply", "send its transcript as content")
-        parts: list[AssistantPart] = [*_thinking(message)]
+            raise unsupported_field(f"{at}.audio", "an earlier spoken reply", "send its transcript as content")
+        parts: list[AssistantPart] = [*_thinking(message), *_thinking_in_content(message.get("content"))]
         parts += [TextPart(part.text) for part in content if isinstance(part, TextPart)]
         if any(isinstance(part, ImagePart) for part in content):
             raise invalid(f"{at}.content", "a reply of the model has text and calls only")
@@ -160,14 +159,11 @@ class _Messages:
 
     def _call(self, call: Fields, at: str) -> list[AssistantPart]:
         if call.get("type") == "custom":
-            raise unsupported(f"{at}.type", "a call of a custom tool", "offer it as a function with one string")
+            raise unsupported_field(f"{at}.type", "a call of a custom tool", "offer it as a function with one string")
         function = function_of(call)
         read = self._conversation.call(call.get("id"), function.get("name"), function.get("arguments"), at)
         extras = {name: value for name, value in call.items() if name not in PLAIN and value}
         return [read, ProviderPart(_PROVIDER, extras, read.id)] if extras else [read]
-
-    def _content(self, message: Fields, at: str) -> list[Part]:
-        return content_at(message.get("content"), f"{at}.content", self._part)
 
     def _part(self, part: Fields, at: str) -> Part:
         kind = part.get("type", "text" if "text" in part else "image_url" if "image_url" in part else None)
@@ -180,7 +176,7 @@ class _Messages:
                 return image_at(url, f"{at}.image_url.url", part, self._foreign)
             case str():
                 return self._foreign.keep(part)
-        raise invalid(f"{at}.type", f"expected a content part, such as text or image_url, found {shown(kind)}")
+        raise invalid(f"{at}.type", f"expected a content part, such as text or image_url, found {show_value(kind)}")
 
 
 def _thinking(message: Fields) -> list[ThinkingPart]:
@@ -195,6 +191,21 @@ def _thinking(message: Fields) -> list[ThinkingPart]:
     return [ThinkingPart(text, _PROVIDER, fields)] if fields else []
 
 
+def _spoken(message: Fields) -> Any:
+    """The content of a message without thinking."""
+    content = message.get("content")
+    if message.get("role") != "assistant" or not isinstance(content, list):
+        return content
+    return [part for part in content if not (isinstance(part, Mapping) and part.get("type") == "thinking")]
+
+
+def _thinking_in_content(content: Any) -> list[ThinkingPart]:
+    """The thinking among the content parts of an earlier reply, as Mistral's models have it."""
+    thoughts = [part.get("thinking") for part in items_of(content) if part.get("type") == "thinking"]
+    texts = [text_of(thought) or "".join(text_of(p.get("text")) for p in items_of(thought)) for thought in thoughts]
+    return [ThinkingPart(text) for text in texts if text]
+
+
 # ---------------------------------------------------------------- the settings
 
 
@@ -204,7 +215,7 @@ def _tools(body: Fields) -> Tools:
         kind = tool.get("type") or "function"
         if kind != "function":
             instead = "offer a function instead"
-            raise unsupported(f"tools[{n}].type", f"a tool of the type {kind!r}", instead)
+            raise unsupported_field(f"tools[{n}].type", f"a tool of the type {kind!r}", instead)
         function = mapping_at(tool.get("function"), f"tools[{n}].function") or tool
         offered.append(tool_at(function, "parameters", f"tools[{n}]"))
     for n, function in enumerate(objects_at(body.get("functions"), "functions")):
@@ -212,25 +223,25 @@ def _tools(body: Fields) -> Tools:
     parallel = flag(body, "parallel_tool_calls")
     choice = body.get("tool_choice") or body.get("function_call") or "auto"
     if isinstance(choice, str):
-        return chosen(offered, {"any": "required"}.get(choice, choice), parallel, None)
+        return tools_for_choice(offered, {"any": "required"}.get(choice, choice), parallel, None)
     return _choice_of(mapping_at(choice, "tool_choice"), offered, parallel)
 
 
 def _choice_of(choice: Fields, offered: list[Any], parallel: bool | None) -> Tools:
     kind = choice.get("type") or "function"
     if kind in ("auto", "none", "required", "any"):
-        return chosen(offered, "required" if kind == "any" else kind, parallel, None)
+        return tools_for_choice(offered, "required" if kind == "any" else kind, parallel, None)
     if kind == "allowed_tools":
         allowed = mapping_at(choice.get("allowed_tools"), "tool_choice.allowed_tools") or choice
         names = [function_of(tool).get("name") for tool in objects_at(allowed.get("tools"), "tool_choice.tools")]
         mode = allowed.get("mode") or "auto"
-        return chosen(offered, mode, parallel, [name for name in names if isinstance(name, str)])
+        return tools_for_choice(offered, mode, parallel, [name for name in names if isinstance(name, str)])
     if kind != "function":
-        raise unsupported("tool_choice.type", f"the choice of a tool of the type {kind!r}", "choose a function")
+        raise unsupported_field("tool_choice.type", f"the choice of a tool of the type {kind!r}", "choose a function")
     name = function_of(choice).get("name")
     if not isinstance(name, str):
-        raise invalid("tool_choice.function.name", f"expected the tool's name, found {shown(name)}")
-    return chosen(offered, name, parallel, None)
+        raise invalid("tool_choice.function.name", f"expected the tool's name, found {show_value(name)}")
+    return tools_for_choice(offered, name, parallel, None)
 
 
 def _output(body: Fields) -> tuple[OutputSchema | None, dict[str, Any]]:

@@ -23,7 +23,7 @@ from agentkit.events import (
     Usage,
 )
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
-from agentkit.gateway.reply_parts import FAILED, WrittenCall, called, line, quoted, whole_reply
+from agentkit.gateway.reply_parts import FAILED, WrittenCall, json_string, line, reason_with_calls, whole_reply
 from agentkit.gateway.wire_fields import PROVIDERS
 from agentkit.models.chat_thinking import FIELDS
 from agentkit.models.valid_history import json_text
@@ -67,16 +67,16 @@ class ChatReply:
         """One event."""
         kind = type(event)
         if kind is Text:
-            return (self._text + quoted(event.text) + self._tail).encode()  # type: ignore[union-attr]
+            return (self._text + json_string(event.text) + self._tail).encode()  # type: ignore[union-attr]
         match event:
             case ArgumentDelta(index, text):
                 return self._arguments(index, text)
             case Thinking(text):
-                return (self._thinking + quoted(text) + self._tail).encode()
+                return (self._thinking + json_string(text) + self._tail).encode()
             case CallStart(index, name, id):
                 self._calls[index] = False
-                function = f'"type":"function","function":{{"name":{quoted(name)},"arguments":""}}'
-                return self._delta(f'"tool_calls":[{{"index":{index},"id":{quoted(id or "")},{function}}}]')
+                function = f'"type":"function","function":{{"name":{json_string(name)},"arguments":""}}'
+                return self._delta(f'"tool_calls":[{{"index":{index},"id":{json_string(id or "")},{function}}}]')
             case CallEnd(index):
                 return b"" if self._calls[index] else self._arguments(index, json_text(event.call.arguments))
             case ProviderBlock():
@@ -96,14 +96,15 @@ class ChatReply:
 
     def _arguments(self, index: int, text: str) -> bytes:
         self._calls[index] = True
-        return self._delta(f'"tool_calls":[{{"index":{index},"function":{{"arguments":{quoted(text)}}}}}]')
+        return self._delta(f'"tool_calls":[{{"index":{index},"function":{{"arguments":{json_string(text)}}}}}]')
 
     def _block(self, block: ProviderBlock) -> bytes:
-        """What the client has to send back to a server of this wire."""
+        """Write the fields that the client has to send back to a server of this wire."""
         if block.provider != PROVIDERS["chat"]:
             return b""
         if block.index is not None:
-            return self._delta(f'"tool_calls":[{line({"index": block.index, **block.data})}]')
+            piece = {"index": block.index, **block.data, "function": {"arguments": ""}}  # SDKs require a function
+            return self._delta(f'"tool_calls":[{line(piece)}]')
         fields = _new_fields(block)
         return self._delta(line(fields)[1:-1]) if fields else b""
 
@@ -174,12 +175,12 @@ def chat_error(error: RequestRefused) -> dict[str, Any]:
 
 
 def own_error(error: RequestRefused) -> dict[str, Any] | None:
-    """Return the upstream's error body, if it may be passed on; None if there is none that can be read."""
+    """Return the upstream's error body, if it may be passed on and is one; otherwise None."""
     try:
         found = json.loads(error.body) if error.body is not None else None
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return found if isinstance(found, dict) and found.get("error") else None
 
 
 def _same_fields(asked: ClientRequest, id: str, created: int, kind: str) -> dict[str, Any]:
@@ -197,4 +198,4 @@ def _new_fields(block: ProviderBlock) -> dict[str, Any]:
 
 
 def _finish(event: Finish, calls: bool) -> str:
-    return FINISHES.get(called(event.reason, calls), "stop")
+    return FINISHES.get(reason_with_calls(event.reason, calls), "stop")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from agentkit.errors import ErrorCode
-from agentkit.gateway.request_fields import Part, invalid, shown
+from agentkit.gateway.request_fields import Part, invalid
 from agentkit.messages import (
     AssistantMessage,
     AssistantPart,
@@ -17,6 +17,7 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    show_value,
 )
 from agentkit.models.native_arguments import readable
 
@@ -24,8 +25,9 @@ from agentkit.models.native_arguments import readable
 class ClientConversation:
     """The messages of one request, in order.
 
-    Clients shorten histories, and some send results before their calls, or without an id: such a result answers the
-    first call that has none.
+    Some clients send results before their calls. A result without an id answers the first call that has no result; so
+    does a result with an id that no call has, if only one call before it has no result. Without such a call it is
+    kept, since clients shorten histories.
     """
 
     def __init__(self) -> None:
@@ -33,11 +35,25 @@ class ClientConversation:
         self._names: dict[str, str] = {}
         self._open: dict[str, None] = {}  # the ids of calls without a result, in order
         self._early: dict[str, list[int]] = {}  # the places of results whose call has not come
+        self._before: dict[int, list[str]] = {}  # the calls without a result at the time of such a result
         self._made = 0
 
-    @property
-    def messages(self) -> list[Message]:
-        """The messages so far."""
+    def close(self) -> list[Message]:
+        """Return the messages.
+
+        Raises:
+            RequestRefused: it is ambiguous which call a result answers.
+        """
+        for place in (place for places in self._early.values() for place in places):
+            waiting = [id for id in self._before[place] if id in self._open]
+            early = self._messages[place]
+            if not waiting or not isinstance(early, ToolMessage):
+                continue
+            if len(waiting) > 1:
+                listed = ", ".join(map(repr, waiting))
+                raise invalid("messages", f"no call has the id {early.call_id!r} of a result; without one are {listed}")
+            self._open.pop(waiting[0])
+            self._messages[place] = replace(early, call_id=waiting[0], name=self._names[waiting[0]])
         return [message for message in self._messages if message is not None]
 
     def system(self, text: str) -> None:
@@ -74,11 +90,11 @@ class ClientConversation:
             at: where it is in the request.
         """
         if not isinstance(name, str) or not name:
-            raise invalid(f"{at}.name", f"expected the tool's name, found {shown(name)}")
+            raise invalid(f"{at}.name", f"expected the tool's name, found {show_value(name)}")
         if id is not None and not isinstance(id, str):
-            raise invalid(f"{at}.id", f"expected a string, found {shown(id)}")
+            raise invalid(f"{at}.id", f"expected a string, found {show_value(id)}")
         if arguments is not None and not isinstance(arguments, str | Mapping):
-            raise invalid(f"{at}.arguments", f"expected JSON text or an object, found {shown(arguments)}")
+            raise invalid(f"{at}.arguments", f"expected JSON text or an object, found {show_value(arguments)}")
         id = id or self._new_id()
         self._names[id] = name
         text = json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, Mapping) else arguments or ""
@@ -90,6 +106,7 @@ class ClientConversation:
         self._open.pop(known, None)
         if known not in self._names:
             self._early.setdefault(known, []).append(len(self._messages))
+            self._before[len(self._messages)] = list(self._open)
         own = name if isinstance(name, str) else ""
         self._messages.append(ToolMessage(known, self._names.get(known, own), tuple(content), error))
 

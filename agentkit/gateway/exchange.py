@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from agentkit.events import Usage
+from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import ClientWire, WireName
 from agentkit.models.servers import Constrained
 
@@ -46,6 +47,38 @@ class Upstream(Protocol):
         ...
 
 
+class Answerer(Protocol):
+    """Answers requests itself, in place of a server: an agent."""
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        ...
+
+    async def answer(self, exchange: Exchange) -> Answer:
+        """Answer a request.
+
+        Raises:
+            RequestRefused: it cannot be answered.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """End what runs, and close what it holds."""
+        ...
+
+
+class NoUpstream:
+    """The upstream of a route that an `Answerer` answers."""
+
+    wire: WireName = "chat"
+    server: str | None = None
+
+    async def send(self, body: bytes, headers: Mapping[str, str]) -> UpstreamReply:
+        """Refuse the request: there is no server."""
+        raise RequestRefused(501, "this model has no server", "not_available")
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """How the requests for one model are answered.
@@ -57,6 +90,7 @@ class Route:
             the model is taught to call.
         constrained: whether calls in text are constrained by a grammar.
         retries: how often the model is asked again after a reply that is not an answer.
+        answerer: answers the requests in place of the upstream; None if that does.
     """
 
     model: str
@@ -64,6 +98,7 @@ class Route:
     format: str = "auto"
     constrained: Constrained = False
     retries: int = 2
+    answerer: Answerer | None = None
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -22,7 +22,7 @@ from agentkit.gateway.answering import answer
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import PATHS, ClientWire, WireName
 from agentkit.gateway.error_replies import error_body, error_event, error_headers
-from agentkit.gateway.exchange import Answer, Exchange, ReplyRecord, Route
+from agentkit.gateway.exchange import Answer, Answerer, Exchange, ReplyRecord, Route
 from agentkit.gateway.gateway_config import GatewayConfig
 from agentkit.gateway.gateway_metrics import CONTENT_TYPE, GatewayMetrics
 from agentkit.gateway.gateway_spans import spans_of_process
@@ -79,6 +79,7 @@ class Gateway:
         config: what it is set to.
         wires: the clients' wires.
         environment: the variables with keys.
+        answerers: the agents that are served as models; closed with the gateway.
 
     Raises:
         ConfigError: a key is not set, or the log cannot be written.
@@ -89,10 +90,11 @@ class Gateway:
         config: GatewayConfig,
         wires: Mapping[WireName, ClientWire],
         environment: Mapping[str, str] = os.environ,
+        answerers: Sequence[Answerer] = (),
     ) -> None:
         keys = {name: key_from(environment, env, f"keys.{name}") for name, env in config.keys.items()}
         self.config = config
-        self.routes = RouteTable(config, environment)
+        self.routes = RouteTable(config, environment, answerers)
         self._wires = wires
         self._guards = Guards(config, keys)
         self._passes_keys = not keys
@@ -127,6 +129,8 @@ class Gateway:
             kind = (await receive())["type"]
             if kind == "lifespan.shutdown":
                 await self.routes.pool.close()
+                for answerer in self.routes.answerers.values():
+                    await answerer.aclose()
                 self._log.close()
             await send({"type": f"{kind}.complete"})
             if kind == "lifespan.shutdown":

@@ -192,12 +192,13 @@ def read_config(path: str | os.PathLike[str]) -> GatewayConfig:
     return config_of(found, lambda place: f"{path}: {place}" if place else str(path))
 
 
-def config_of(found: Any, at: Place) -> GatewayConfig:
+def config_of(found: Any, at: Place, *, needs_upstream: bool = True) -> GatewayConfig:
     """Check settings, and return them as values.
 
     Args:
         found: as in the YAML file.
         at: how a message names a setting.
+        needs_upstream: whether there must be a server; not with agents.
 
     Raises:
         ConfigError: a setting is wrong.
@@ -206,11 +207,11 @@ def config_of(found: Any, at: Place) -> GatewayConfig:
     upstreams = {
         str(name): _upstream(str(name), one, f"upstreams.{name}", at) for name, one in top.get("upstreams", {}).items()
     }
-    if not upstreams:
+    if not upstreams and needs_upstream:
         raise ConfigError(f"{at('upstreams')}: expected at least one server, such as local: {{url: http://…/v1}}")
     models = {
         str(name): _model(str(name), one, upstreams, f"models.{name}", at)
-        for name, one in (top.get("models") or {ANY_MODEL: {}}).items()
+        for name, one in (top.get("models") or ({ANY_MODEL: {}} if upstreams else {})).items()
     }
     keys = {str(name): _checked(env, _NAME, f"keys.{name}", at) for name, env in top.get("keys", {}).items()}
     rest = {name: top[name] for name in ("host", "port", "log") if name in top}

@@ -16,8 +16,7 @@ from agentkit.gateway.request_fields import (
     ForeignParts,
     Part,
     Tools,
-    Unsupported,
-    chosen,
+    UnsupportedField,
     content_at,
     count,
     flag,
@@ -31,22 +30,22 @@ from agentkit.gateway.request_fields import (
     output_at,
     refuse_unsupported,
     required_text,
-    shown,
     stops,
     text_at,
     tool_at,
-    unsupported,
+    tools_for_choice,
+    unsupported_field,
 )
 from agentkit.gateway.wire_fields import PROVIDERS
-from agentkit.messages import AssistantPart, ImagePart, ProviderPart, TextPart, ThinkingPart
+from agentkit.messages import AssistantPart, ImagePart, ProviderPart, TextPart, ThinkingPart, show_value
 from agentkit.models.base import ModelRequest
 from agentkit.toolspec import OutputSchema
 
 _PROVIDER: Final = PROVIDERS["messages"]
 
-_UNSUPPORTED: Final[Mapping[str, Unsupported]] = {
-    "mcp_servers": Unsupported("tools that the server calls itself", (), "connect the client to them"),
-    "container": Unsupported("a container of the server"),
+_UNSUPPORTED: Final[Mapping[str, UnsupportedField]] = {
+    "mcp_servers": UnsupportedField("tools that the server calls itself", (), "connect the client to them"),
+    "container": UnsupportedField("a container of the server"),
 }
 _READ: Final = frozenset((
     "model", "messages", "system", "tools", "tool_choice", "stream", "max_tokens", "temperature", "stop_sequences",
@@ -115,11 +114,11 @@ class _Messages:
 
     def read(self, body: Fields) -> list[Any]:
         if not isinstance(body.get("messages"), list) or not body["messages"]:
-            raise invalid("messages", f"expected a list with messages, found {shown(body.get('messages'))}")
+            raise invalid("messages", f"expected a list with messages, found {show_value(body.get('messages'))}")
         self._conversation.system(only_text(content_at(body.get("system"), "system", self._part), "system"))
         for n, message in enumerate(objects_at(body["messages"], "messages")):
             self._message(message, f"messages[{n}]")
-        return self._conversation.messages
+        return self._conversation.close()
 
     def _message(self, message: Fields, at: str) -> None:
         content = message.get("content")
@@ -134,7 +133,7 @@ class _Messages:
             case "system":  # as some clients send it
                 self._conversation.system(only_text(content_at(content, at, self._part), at))
             case role:
-                raise invalid(f"{at}.role", f"expected user or assistant, found {shown(role)}")
+                raise invalid(f"{at}.role", f"expected user or assistant, found {show_value(role)}")
 
     def _user(self, content: Any, at: str) -> None:
         said: list[Part] = []
@@ -172,7 +171,7 @@ class _Messages:
                 return [ProviderPart(_PROVIDER, block)]
             case kind:
                 raise invalid(
-                    f"{at}.type", f"expected the type of a block, such as text or tool_use, found {shown(kind)}"
+                    f"{at}.type", f"expected the type of a block, such as text or tool_use, found {show_value(kind)}"
                 )
 
     def _part(self, part: Fields, at: str) -> Part:
@@ -184,7 +183,9 @@ class _Messages:
             case str():
                 return self._foreign.keep(part)
             case kind:
-                raise invalid(f"{at}.type", f"expected the type of a block, such as text or image, found {shown(kind)}")
+                raise invalid(
+                    f"{at}.type", f"expected the type of a block, such as text or image, found {show_value(kind)}"
+                )
 
     def _image(self, part: Fields, at: str) -> ImagePart:
         source = mapping_at(part.get("source"), f"{at}.source")
@@ -206,7 +207,9 @@ def _tools(body: Fields) -> Tools:
     for n, tool in enumerate(objects_at(body.get("tools"), "tools")):
         kind = tool.get("type") or "custom"
         if kind not in ("custom", "function"):
-            raise unsupported(f"tools[{n}].type", f"a tool of the type {kind!r}", "offer a tool with an input_schema")
+            raise unsupported_field(
+                f"tools[{n}].type", f"a tool of the type {kind!r}", "offer a tool with an input_schema"
+            )
         offered.append(tool_at(tool, "input_schema", f"tools[{n}]"))
     choice = body.get("tool_choice")
     choice = mapping_at({"type": choice} if isinstance(choice, str) else choice, "tool_choice")
@@ -214,13 +217,13 @@ def _tools(body: Fields) -> Tools:
     parallel = None if disabled is None else not disabled
     match choice.get("type") or "auto":
         case "auto" | "none" | "required" as kind:
-            return chosen(offered, kind, parallel, None)
+            return tools_for_choice(offered, kind, parallel, None)
         case "any":
-            return chosen(offered, "required", parallel, None)
+            return tools_for_choice(offered, "required", parallel, None)
         case "tool" if isinstance(choice.get("name"), str):
-            return chosen(offered, choice["name"], parallel, None)
+            return tools_for_choice(offered, choice["name"], parallel, None)
         case kind:
-            raise invalid("tool_choice", f"expected auto, any, none, or tool with a name, found {shown(kind)}")
+            raise invalid("tool_choice", f"expected auto, any, none, or tool with a name, found {show_value(kind)}")
 
 
 def _output(body: Fields) -> tuple[OutputSchema | None, dict[str, Any]]:
@@ -232,5 +235,5 @@ def _output(body: Fields) -> tuple[OutputSchema | None, dict[str, Any]]:
     if not given:
         return None, others
     if given.get("type") != "json_schema":
-        raise invalid("output_config.format.type", f"expected json_schema, found {shown(given.get('type'))}")
+        raise invalid("output_config.format.type", f"expected json_schema, found {show_value(given.get('type'))}")
     return output_at(given.get("name"), given.get("schema"), "output_config.format.schema"), others

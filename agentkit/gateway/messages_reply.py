@@ -23,7 +23,7 @@ from agentkit.events import (
 )
 from agentkit.gateway.chat_reply import own_error
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
-from agentkit.gateway.reply_parts import FAILED, WrittenCall, called, line, quoted, whole_reply
+from agentkit.gateway.reply_parts import FAILED, WrittenCall, json_string, line, reason_with_calls, whole_reply
 from agentkit.gateway.wire_fields import PROVIDERS
 from agentkit.models.native_arguments import readable
 from agentkit.models.valid_history import json_text
@@ -72,7 +72,7 @@ class MessagesReply:
         """One event."""
         kind = type(event)
         if kind is self._open and (kind is Text or kind is Thinking):
-            return (self._head + quoted(event.text) + "}}\n\n").encode()  # type: ignore[union-attr]
+            return (self._head + json_string(event.text) + "}}\n\n").encode()  # type: ignore[union-attr]
         return "".join(self._write(event)).encode()
 
     def fail(self, error: RequestRefused) -> bytes:
@@ -92,7 +92,7 @@ class MessagesReply:
                 yield from self._begin(CallStart, block, "input_json_delta", "partial_json")
             case ArgumentDelta(index, text):
                 self._call = (index, True)
-                yield f"{self._head}{quoted(text)}}}}}\n\n"
+                yield f"{self._head}{json_string(text)}}}}}\n\n"
             case CallEnd(index):
                 yield from self._end_call(event)
             case ProviderBlock():
@@ -114,7 +114,7 @@ class MessagesReply:
             else:
                 block = {"type": "thinking", "thinking": "", "signature": ""}
                 yield from self._begin(Thinking, block, "thinking_delta", "thinking")
-        yield f"{self._head}{quoted(text)}}}}}\n\n"
+        yield f"{self._head}{json_string(text)}}}}}\n\n"
 
     def _begin(self, kind: type[SourceEvent], block: Mapping[str, Any], delta: str, field: str) -> Iterable[str]:
         yield from self._end_block()
@@ -133,14 +133,14 @@ class MessagesReply:
 
     def _end_call(self, event: CallEnd) -> Iterable[str]:
         if self._call == (event.index, False) and event.call.arguments:
-            yield f"{self._head}{quoted(json_text(event.call.arguments))}}}}}\n\n"
+            yield f"{self._head}{json_string(json_text(event.call.arguments))}}}}}\n\n"
         self._call = None
         yield from self._end_block()
         while self._waiting and not self._must_wait(self._waiting[0]):
             yield from self._write(self._waiting.popleft())
 
     def _block(self, block: ProviderBlock) -> Iterable[str]:
-        """A block that the client sends back to a server of this wire."""
+        """Write a block that the client sends back to a server of this wire."""
         if block.provider != PROVIDERS["messages"] or block.index is not None:
             return
         signature = block.data.get("signature")
@@ -199,7 +199,7 @@ def whole_message(asked: ClientRequest, events: Iterable[SourceEvent], id: str) 
                 content.append({"type": "text", "text": text})
             case Thinking(text):
                 content.append({"type": "thinking", "thinking": text, "signature": ""})
-            case WrittenCall(id=call_id, name=name, text=text):
+            case WrittenCall(id=call_id, name=name, text=text, complete=True):
                 arguments = readable(text.text()) or {}
                 content.append({**part.extras, "type": "tool_use", "id": call_id, "name": name, "input": arguments})
             case ProviderBlock(by, data, thinking, None) if by == PROVIDERS["messages"]:
@@ -209,7 +209,7 @@ def whole_message(asked: ClientRequest, events: Iterable[SourceEvent], id: str) 
 
 
 def _add_block(content: list[dict[str, Any]], data: Mapping[str, Any], thinking: bool) -> None:
-    """Add a provider's block; one that completes the thinking before it is that block as a whole."""
+    """Add a provider's block. If it completes the thinking before it, it replaces that."""
     if thinking and content and content[-1]["type"] == data.get("type") == "thinking":
         content.pop()
     content.append(dict(data))
@@ -247,7 +247,7 @@ def messages_error(error: RequestRefused) -> dict[str, Any]:
 
 
 def _stop_reason(event: Finish, calls: bool) -> str:
-    reason = called(event.reason, calls)
+    reason = reason_with_calls(event.reason, calls)
     if event.raw in _OWN_WORDS and reason in ("stop", "length"):
         return event.raw
     return FINISHES.get(reason, "end_turn")

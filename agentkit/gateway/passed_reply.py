@@ -1,4 +1,4 @@
-"""Answers a request in the upstream's own wire: the reply passes through, but for calls that the model wrote as text."""
+"""Answers a request in the upstream's own wire: the reply passes through, but for calls in its text."""
 
 from __future__ import annotations
 

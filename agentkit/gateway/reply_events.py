@@ -19,10 +19,13 @@ from agentkit.errors import AgentkitError, ConfigError, FormatError, ProviderErr
 from agentkit.events import SourceEvent, Text, Usage
 from agentkit.gateway.attempts import Attempt
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
-from agentkit.gateway.exchange import Answer, Exchange
-from agentkit.gateway.upstream_model import FORMS, UpstreamModel
+from agentkit.gateway.exchange import Answer, Exchange, Route
+from agentkit.gateway.http_headers import request_id, returned
+from agentkit.gateway.upstream_model import UpstreamModel
+from agentkit.gateway.wire_fields import PROVIDERS
 from agentkit.messages import AssistantMessage, Message
-from agentkit.models.base import Model
+from agentkit.models.base import Model, ModelRequest
+from agentkit.models.servers import SERVERS, Constrained, GrammarField
 from agentkit.models.text import TextCalling
 from agentkit.processor import ProcessorConfig
 from agentkit.processor.reply_readers import ReplyReaders
@@ -40,9 +43,6 @@ _STATUS: Final[Mapping[str, int]] = {
     "rate_limit": 429, "overloaded": 503, "timeout": 504, "bad_request": 400, "too_long": 400, "not_found": 404,
 }  # fmt: skip
 """The status of an upstream's failures that have none, by their kind; of the others it is 502."""
-
-
-STREAM_HEADERS: Final = ((b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache"))
 
 
 def new_call_id() -> str:
@@ -95,7 +95,7 @@ class Reply:
         try:
             self._model: Model = self._upstream
             if self._format is not None:
-                self._model = TextCalling(self._upstream, self._format, constrained=route.constrained)
+                self._model = TextCalling(self._upstream, self._format, constrained=_constrained(route, request))
             config = ProcessorConfig(formats=self._format, max_calls=1 if request.parallel_tool_calls is False else 64)
         except (ConfigError, FormatError) as error:
             raise RequestRefused(500, str(error), "invalid_route") from error
@@ -113,7 +113,7 @@ class Reply:
             ProviderError: the upstream failed inside its reply.
         """
         request, record = self._asked.request, self._exchange.record
-        own = FORMS[self._exchange.wire.name].provider
+        own = PROVIDERS[self._exchange.wire.name]
         messages: list[Message] = list(request.messages)
         left, calls, usage, said, emptied = self._exchange.route.retries, 0, Usage(), False, False
         while True:
@@ -170,6 +170,15 @@ class Reply:
             raise as_refusal(error) from error
         return found
 
+    def headers(self, kind: bytes) -> list[tuple[bytes, bytes]]:
+        """The headers of the response, with those of the upstream that are meant for its client."""
+        own = self._upstream.headers
+        return [
+            (b"content-type", kind),
+            (b"x-request-id", request_id(own).encode("latin-1", "replace")),
+            *returned(own),
+        ]
+
     async def begin(self) -> AsyncGenerator[bytes, None]:
         """Ask the upstream, and return the bytes of the streamed reply once it has accepted the request.
 
@@ -194,24 +203,30 @@ class Reply:
         self, first: asyncio.Future[SourceEvent], events: AsyncGenerator[SourceEvent, None]
     ) -> AsyncGenerator[bytes, None]:
         writer = self._exchange.wire.writer(self._asked)
-        yield writer.start()
+        begun = writer.start()  # it leaves with the first event, so that nobody takes it for one
         try:
-            if piece := writer.write(await first):
-                yield piece
+            begun += writer.write(await first)
             async with aclosing(events):
                 async for event in events:
                     if piece := writer.write(event):
-                        yield piece
-        except (RequestRefused, AgentkitError) as error:
-            self._exchange.record.finish = "error"
-            yield writer.fail(as_refusal(error))
+                        yield begun + piece
+                        begun = b""
         except Exception as error:  # noqa: BLE001 - the client must learn that its reply is over
-            _LOG.exception("a reply ended by a fault of the gateway")
+            if not isinstance(error, RequestRefused | AgentkitError):
+                _LOG.exception("a reply ended by a fault of the gateway")
             self._exchange.record.finish = "error"
-            yield writer.fail(as_refusal(error))
+            yield begun + writer.fail(as_refusal(error))
         finally:
             first.cancel()
             await events.aclose()
+
+
+def _constrained(route: Route, request: ModelRequest) -> Constrained:
+    """Whether a reply is constrained by a grammar: as configured, and a forced call where the server accepts one."""
+    server = route.upstream.server
+    accepts = server is not None and isinstance(SERVERS[server].grammar, GrammarField)
+    forced = bool(request.tools) and request.tool_choice not in ("auto", "none")
+    return route.constrained or (accepts and forced and route.upstream.wire == "chat")
 
 
 def as_refusal(error: BaseException) -> RequestRefused:

@@ -1,4 +1,4 @@
-"""What the three client wires share when they write a reply: JSON strings, and the parts of a whole reply. Pure."""
+"""Replies for clients of any wire: JSON strings for streams, the parts of a whole reply, and how it ends. Pure."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ FAILED: Final = RequestRefused(502, "the model server reported that the reply fa
 """The error with which a reply ends whose `Finish` is `error`."""
 
 
-def quoted(text: str) -> str:
+def json_string(text: str) -> str:
     r"""A text as a JSON string that can be a part of a server-sent event.
 
-    >>> print(quoted('a "b"\n'))
+    >>> print(json_string('a "b"\n'))
     "a \"b\"\n"
     """
     found = encode_basestring(text)
@@ -64,6 +64,7 @@ class WrittenCall:
         extras: what its provider adds to name and arguments.
         item: its place among the items of a reply, in a wire that has such places.
         tail: the fields that precede the text in each delta of its arguments.
+        complete: whether it has ended; a call that the token limit cut has not.
     """
 
     id: str
@@ -72,6 +73,7 @@ class WrittenCall:
     extras: dict[str, Any] = field(default_factory=dict)
     item: int = 0
     tail: str = ""
+    complete: bool = False
 
 
 @dataclass(slots=True)
@@ -136,8 +138,10 @@ def _add(reply: WholeReply, calls: dict[int, WrittenCall], event: SourceEvent) -
             reply.parts.append(calls[index])
         case ArgumentDelta(index, text):
             calls[index].text.add(text)
-        case CallEnd(index, call) if not calls[index].text:
-            calls[index].text.add(json_text(call.arguments))
+        case CallEnd(index, call):
+            calls[index].complete = True
+            if not calls[index].text:
+                calls[index].text.add(json_text(call.arguments))
         case ProviderBlock(_, data, _, index) if index is not None and index in calls:
             calls[index].extras |= data
         case ProviderBlock():
@@ -154,7 +158,7 @@ def _end_words(reply: WholeReply, kind: type[Text] | type[Thinking], words: list
     words.clear()
 
 
-def called(reason: FinishReason, calls: bool) -> FinishReason:
+def reason_with_calls(reason: FinishReason, calls: bool) -> FinishReason:
     """Return why a reply ended: with calls only if it has some, and then not as if it had none."""
     if reason in ("stop", "unknown", "tool_calls"):
         return "tool_calls" if calls else "stop"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from agentkit.gateway.client_request import RequestRefused
-from agentkit.gateway.known_tools import known_tool
-from agentkit.messages import ImagePart, TextPart
+from agentkit.gateway.client_schemas import client_schema
+from agentkit.messages import ImagePart, TextPart, show_value
 from agentkit.models.valid_history import fit_name
 from agentkit.toolspec import OutputSchema, ToolSpec
 
@@ -27,7 +29,7 @@ def invalid(param: str, message: str) -> RequestRefused:
     return RequestRefused(400, f"{param}: {message}", INVALID, param=param)
 
 
-def unsupported(param: str, what: str, instead: str = "omit it") -> RequestRefused:
+def unsupported_field(param: str, what: str, instead: str = "omit it") -> RequestRefused:
     """Return the refusal of a field that a translated reply cannot honour.
 
     Args:
@@ -42,7 +44,7 @@ def unsupported(param: str, what: str, instead: str = "omit it") -> RequestRefus
     return RequestRefused(400, message, UNSUPPORTED, param=param)
 
 
-class Unsupported(NamedTuple):
+class UnsupportedField(NamedTuple):
     """A field that a translated reply cannot honour.
 
     Attributes:
@@ -56,7 +58,7 @@ class Unsupported(NamedTuple):
     instead: str = "omit it"
 
 
-def refuse_unsupported(body: Fields, table: Mapping[str, Unsupported]) -> None:
+def refuse_unsupported(body: Fields, table: Mapping[str, UnsupportedField]) -> None:
     """Refuse the fields of the table, unless their values ask for nothing.
 
     Raises:
@@ -65,7 +67,7 @@ def refuse_unsupported(body: Fields, table: Mapping[str, Unsupported]) -> None:
     for name, field in table.items():
         value = body.get(name)
         if value and not any(value == fine and type(value) is type(fine) for fine in field.fine):
-            raise unsupported(name, field.what, field.instead)
+            raise unsupported_field(name, field.what, field.instead)
 
 
 def other_fields(body: Fields, known: Collection[str]) -> dict[str, Any]:
@@ -80,7 +82,7 @@ def required_text(body: Fields, name: str) -> str:
     """Return a field that must be a string with content."""
     value = body.get(name)
     if not isinstance(value, str) or not value:
-        raise invalid(name, f"expected a string with content, found {shown(value)}")
+        raise invalid(name, f"expected a string with content, found {show_value(value)}")
     return value
 
 
@@ -89,7 +91,7 @@ def text_at(value: Any, at: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise invalid(at, f"expected a string, found {shown(value)}")
+        raise invalid(at, f"expected a string, found {show_value(value)}")
     return value
 
 
@@ -98,7 +100,7 @@ def mapping_at(value: Any, at: str) -> Fields:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise invalid(at, f"expected an object, found {shown(value)}")
+        raise invalid(at, f"expected an object, found {show_value(value)}")
     return value
 
 
@@ -109,7 +111,7 @@ def objects_at(value: Any, at: str) -> list[Fields]:
     if isinstance(value, Mapping):
         return [value]
     if not isinstance(value, list):
-        raise invalid(at, f"expected a list, found {shown(value)}")
+        raise invalid(at, f"expected a list, found {show_value(value)}")
     return [mapping_at(item, f"{at}[{n}]") for n, item in enumerate(value)]
 
 
@@ -122,7 +124,7 @@ def count(body: Fields, *names: str) -> int | None:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise invalid(name, f"expected a positive integer, found {shown(value)}")
+            raise invalid(name, f"expected a positive integer, found {show_value(value)}")
         return value
     return None
 
@@ -133,7 +135,7 @@ def number(body: Fields, name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise invalid(name, f"expected a number, found {shown(value)}")
+        raise invalid(name, f"expected a number, found {show_value(value)}")
     return value
 
 
@@ -141,7 +143,7 @@ def flag(body: Fields, name: str) -> bool | None:
     """Return true or false; None if it is not given."""
     value = body.get(name)
     if value is not None and not isinstance(value, bool):
-        raise invalid(name, f"expected true or false, found {shown(value)}")
+        raise invalid(name, f"expected true or false, found {show_value(value)}")
     return value
 
 
@@ -150,13 +152,8 @@ def stops(body: Fields, name: str) -> tuple[str, ...]:
     value = body.get(name)
     found = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else ()
     if (value is not None and not isinstance(value, str | list)) or not all(isinstance(one, str) for one in found):
-        raise invalid(name, f"expected a string or a list of strings, found {shown(value)}")
+        raise invalid(name, f"expected a string or a list of strings, found {show_value(value)}")
     return tuple(one for one in found if one)
-
-
-def shown(value: Any) -> str:
-    """A value for an error message, with its type."""
-    return f"{type(value).__name__} {value!r:.60}"
 
 
 # ---------------------------------------------------------------- content
@@ -187,7 +184,7 @@ def content_at(content: Any, at: str, read: Callable[[Fields, str], Part]) -> li
         elif isinstance(part, str):
             found.append(TextPart(part))
         elif part is not None:
-            raise invalid(at, f"expected a string or a list of content parts, found {shown(part)}")
+            raise invalid(at, f"expected a string or a list of content parts, found {show_value(part)}")
     return [part for part in found if not (isinstance(part, TextPart) and not part.text)]
 
 
@@ -199,7 +196,7 @@ def image_at(url: Any, at: str, part: Fields, foreign: ForeignParts) -> ImagePar
         return ImagePart(url=url)
     except ValueError:
         expected = "expected a URL, or data:image/png;base64,… with the image"
-        raise invalid(at, f"{expected}, found {shown(url)}") from None
+        raise invalid(at, f"{expected}, found {show_value(url)}") from None
 
 
 def only_text(parts: Iterable[Part], at: str, separator: str = "\n\n") -> str:
@@ -233,12 +230,26 @@ def tool_at(fields: Fields, schema: str, at: str) -> ToolSpec:
     """
     name = fields.get("name")
     if not isinstance(name, str) or not name:
-        raise invalid(f"{at}.name", f"expected the tool's name, found {shown(name)}")
-    parameters = mapping_at(fields.get(schema), f"{at}.{schema}") or ANY_OBJECT
-    return known_tool(name, text_at(fields.get("description"), f"{at}.description"), parameters)
+        raise invalid(f"{at}.name", f"expected the tool's name, found {show_value(name)}")
+    given = fields.get(schema)
+    description = text_at(fields.get("description"), f"{at}.description")
+    text = "{}" if given is None else json.dumps(given)
+    make = _tool if len(text) + len(description) <= _MAX_KEPT else _tool.__wrapped__
+    return make(name, description, text, f"{at}.{schema}")
 
 
-def chosen(offered: Sequence[ToolSpec], choice: str, parallel: bool | None, allowed: Iterable[str] | None) -> Tools:
+_MAX_KEPT: Final = 32 * 1024  # characters of a tool that is kept: 256 of them take some 30 MiB
+
+
+@lru_cache(maxsize=256)
+def _tool(name: str, description: str, parameters: str, at: str) -> ToolSpec:
+    """Return the same tool for the same text: what the formats compute from tools is kept by their identity."""
+    return ToolSpec(name, description, client_schema(json.loads(parameters), at) or ANY_OBJECT)
+
+
+def tools_for_choice(
+    offered: Sequence[ToolSpec], choice: Any, parallel: bool | None, allowed: Iterable[str] | None
+) -> Tools:
     """Return the tools with a choice that fits them.
 
     Args:
@@ -250,6 +261,8 @@ def chosen(offered: Sequence[ToolSpec], choice: str, parallel: bool | None, allo
     names = None if allowed is None else set(allowed)
     tools = tuple(tool for tool in offered if names is None or tool.name in names)
     known = ", ".join(tool.name for tool in offered) or "none"
+    if not isinstance(choice, str):
+        raise invalid("tool_choice", f"expected a choice, such as auto, found {show_value(choice)}")
     if choice not in ("auto", "none") and not tools:
         raise invalid("tool_choice", f"{choice!r} needs a tool that may be called; offered: {known}")
     if choice not in ("auto", "none", "required") and choice not in {tool.name for tool in tools}:
@@ -259,6 +272,4 @@ def chosen(offered: Sequence[ToolSpec], choice: str, parallel: bool | None, allo
 
 def output_at(name: Any, schema: Any, at: str) -> OutputSchema:
     """Return the schema of the reply; its name is fitted."""
-    if not isinstance(schema, Mapping):
-        raise invalid(at, f"expected a JSON Schema, found {shown(schema)}")
-    return OutputSchema(fit_name(name) if isinstance(name, str) and name else "reply", schema)
+    return OutputSchema(fit_name(name) if isinstance(name, str) and name else "reply", client_schema(schema, at))

@@ -17,8 +17,7 @@ from agentkit.gateway.request_fields import (
     ForeignParts,
     Part,
     Tools,
-    Unsupported,
-    chosen,
+    UnsupportedField,
     content_at,
     count,
     flag,
@@ -32,14 +31,14 @@ from agentkit.gateway.request_fields import (
     output_at,
     refuse_unsupported,
     required_text,
-    shown,
     text_at,
     tool_at,
-    unsupported,
+    tools_for_choice,
+    unsupported_field,
 )
 from agentkit.gateway.responses_reply import ResponsesReply, whole_response
 from agentkit.gateway.wire_fields import PROVIDERS
-from agentkit.messages import AssistantPart, ImagePart, ProviderPart, TextPart, ThinkingPart
+from agentkit.messages import AssistantPart, ImagePart, ProviderPart, TextPart, ThinkingPart, show_value
 from agentkit.models.base import ModelRequest
 from agentkit.models.wire import items_of, text_of
 from agentkit.toolspec import OutputSchema
@@ -47,12 +46,12 @@ from agentkit.toolspec import OutputSchema
 _PROVIDER: Final = PROVIDERS["responses"]
 
 _WHOLE: Final = "send the whole conversation as input, with store=false"
-_UNSUPPORTED: Final[Mapping[str, Unsupported]] = {
-    "previous_response_id": Unsupported("a conversation that the server stores", (), _WHOLE),
-    "conversation": Unsupported("a conversation that the server stores", (), _WHOLE),
-    "background": Unsupported("a reply that is made later"),
-    "prompt": Unsupported("a prompt that the server stores", (), "send its text as instructions"),
-    "top_logprobs": Unsupported("the log probabilities of tokens"),
+_UNSUPPORTED: Final[Mapping[str, UnsupportedField]] = {
+    "previous_response_id": UnsupportedField("a conversation that the server stores", (), _WHOLE),
+    "conversation": UnsupportedField("a conversation that the server stores", (), _WHOLE),
+    "background": UnsupportedField("a reply that is made later"),
+    "prompt": UnsupportedField("a prompt that the server stores", (), "send its text as instructions"),
+    "top_logprobs": UnsupportedField("the log probabilities of tokens"),
 }
 _READ: Final = frozenset((
     "model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "stream", "text",
@@ -121,14 +120,14 @@ class _Items:
     def read(self, body: Fields) -> list[Any]:
         self._conversation.system(text_at(body.get("instructions"), "instructions"))
         given = body.get("input")
-        if isinstance(given, str):
+        if isinstance(given, str) and given:
             given = [{"role": "user", "content": given}]
         if not isinstance(given, list | Mapping) or not given:
-            raise invalid("input", f"expected a string with content, or a list with items, found {shown(given)}")
+            raise invalid("input", f"expected a string with content, or a list with items, found {show_value(given)}")
         for n, item in enumerate(objects_at(given, "input")):
             self._item(item, f"input[{n}]")
         self._end_reply()
-        return self._conversation.messages
+        return self._conversation.close()
 
     def _end_reply(self) -> None:
         self._conversation.assistant(self._reply)
@@ -148,13 +147,15 @@ class _Items:
                 texts = [text_of(part.get("text")) for part in items_of(item.get("content") or item.get("summary"))]
                 self._reply.append(ThinkingPart("\n\n".join(texts), _PROVIDER, item))
             case "item_reference":
-                raise unsupported(at, "an item that the server stores", _WHOLE)
+                raise unsupported_field(at, "an item that the server stores", _WHOLE)
             case "custom_tool_call" | "custom_tool_call_output" as kind:
-                raise unsupported(f"{at}.type", f"an item of the type {kind!r}", "offer a function with one string")
+                raise unsupported_field(
+                    f"{at}.type", f"an item of the type {kind!r}", "offer a function with one string"
+                )
             case str():
                 self._reply.append(ProviderPart(_PROVIDER, item))
             case kind:
-                raise invalid(f"{at}.type", f"expected the type of an item, such as message, found {shown(kind)}")
+                raise invalid(f"{at}.type", f"expected the type of an item, such as message, found {show_value(kind)}")
 
     def _message(self, item: Fields, at: str) -> None:
         content = content_at(item.get("content"), f"{at}.content", self._part)
@@ -173,7 +174,7 @@ class _Items:
                 self._conversation.system(only_text(content, f"{at}.content"))
             case role:
                 roles = "user, assistant, system or developer"
-                raise invalid(f"{at}.role", f"expected {roles}, found {shown(role)}")
+                raise invalid(f"{at}.role", f"expected {roles}, found {show_value(role)}")
 
     def _call(self, item: Fields, at: str) -> list[AssistantPart]:
         id = item.get("call_id") or item.get("id")
@@ -194,7 +195,9 @@ class _Items:
             case str():  # a file, or the server's id of an image
                 return self._foreign.keep(part)
             case kind:
-                raise invalid(f"{at}.type", f"expected the type of a part, such as input_text, found {shown(kind)}")
+                raise invalid(
+                    f"{at}.type", f"expected the type of a part, such as input_text, found {show_value(kind)}"
+                )
 
 
 # ---------------------------------------------------------------- the settings
@@ -206,24 +209,26 @@ def _tools(body: Fields) -> Tools:
         kind = tool.get("type") or "function"
         if kind != "function":
             instead = "offer a function instead"
-            raise unsupported(f"tools[{n}].type", f"a tool of the type {kind!r}", instead)
+            raise unsupported_field(f"tools[{n}].type", f"a tool of the type {kind!r}", instead)
         function = mapping_at(tool.get("function"), f"tools[{n}].function") or tool
         offered.append(tool_at(function, "parameters", f"tools[{n}]"))
     parallel = flag(body, "parallel_tool_calls")
     choice = body.get("tool_choice") or "auto"
     if isinstance(choice, str):
-        return chosen(offered, {"any": "required"}.get(choice, choice), parallel, None)
+        return tools_for_choice(offered, {"any": "required"}.get(choice, choice), parallel, None)
     choice = mapping_at(choice, "tool_choice")
     kind = choice.get("type") or "function"
     if kind == "allowed_tools":
         names = [tool.get("name") for tool in objects_at(choice.get("tools"), "tool_choice.tools")]
-        return chosen(offered, choice.get("mode") or "auto", parallel, [n for n in names if isinstance(n, str)])
+        return tools_for_choice(
+            offered, choice.get("mode") or "auto", parallel, [n for n in names if isinstance(n, str)]
+        )
     if kind != "function":
-        raise unsupported("tool_choice.type", f"the choice of a tool of the type {kind!r}", "choose a function")
+        raise unsupported_field("tool_choice.type", f"the choice of a tool of the type {kind!r}", "choose a function")
     name = choice.get("name") or mapping_at(choice.get("function"), "tool_choice.function").get("name")
     if not isinstance(name, str):
-        raise invalid("tool_choice.name", f"expected the tool's name, found {shown(name)}")
-    return chosen(offered, name, parallel, None)
+        raise invalid("tool_choice.name", f"expected the tool's name, found {show_value(name)}")
+    return tools_for_choice(offered, name, parallel, None)
 
 
 def _output(body: Fields) -> tuple[OutputSchema | None, dict[str, Any]]:

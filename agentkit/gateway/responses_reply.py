@@ -19,7 +19,7 @@ from agentkit.events import (
 )
 from agentkit.formats.pieces import Pieces
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
-from agentkit.gateway.reply_parts import FAILED, WrittenCall, line, quoted, whole_reply
+from agentkit.gateway.reply_parts import FAILED, WrittenCall, json_string, line, whole_reply
 from agentkit.gateway.wire_fields import PROVIDERS
 from agentkit.messages import ToolCall
 from agentkit.models.base import ModelRequest
@@ -27,7 +27,7 @@ from agentkit.models.valid_history import json_text
 from agentkit.models.wire import mapping_of
 from agentkit.schemas import flavours
 
-Json = dict[str, Any]
+JsonObject = dict[str, Any]
 
 _CUT: Final[Mapping[FinishReason, str]] = {
     "length": "max_output_tokens",
@@ -52,7 +52,7 @@ class ResponsesReply:
         self._response = _response(asked, id, created)
         self._id = id
         self._number = 0  # of the next event
-        self._items: list[Json] = []  # the output; those that have not ended are not complete
+        self._items: list[JsonObject] = []  # the output; those that have not ended are not complete
         self._open: type[SourceEvent] | None = None  # the open item with words: `Text` or `Thinking`
         self._at = 0  # its place
         self._words = Pieces()
@@ -71,7 +71,7 @@ class ResponsesReply:
             text: str = event.text  # type: ignore[union-attr]  # it has words
             self._words.add(text)
             number, self._number = self._number, self._number + 1
-            return f"{self._head}{number}{self._tail}{quoted(text)}}}\n\n".encode()
+            return f"{self._head}{number}{self._tail}{json_string(text)}}}\n\n".encode()
         return "".join(self._write(event)).encode()
 
     def fail(self, error: RequestRefused) -> bytes:
@@ -113,15 +113,15 @@ class ResponsesReply:
     def _whole(self, kind: str) -> str:
         return self._event(kind, response=self._response)
 
-    def _add(self, item: Json) -> str:
+    def _add(self, item: JsonObject) -> str:
         self._items.append(item)
         return self._event("response.output_item.added", output_index=len(self._items) - 1, item=item)
 
-    def _done(self, at: int, item: Json) -> str:
+    def _done(self, at: int, item: JsonObject) -> str:
         self._items[at] = item
         return self._event("response.output_item.done", output_index=at, item=item)
 
-    def _item(self, item: Json) -> Iterable[str]:
+    def _item(self, item: JsonObject) -> Iterable[str]:
         """An item that is already complete."""
         item.setdefault("id", f"item_{self._id}_{len(self._items)}")
         yield self._add(item)
@@ -170,39 +170,44 @@ class ResponsesReply:
         id = f"fc_{self._id}_{at}"
         call = WrittenCall(event.id or "", event.name, item=at, tail=_tail(item_id=id, output_index=at))
         self._calls[event.index] = call
-        yield self._add(call_item(id, call, "in_progress"))
+        yield self._add({**call_item(id, call), "status": "in_progress"})
 
     def _arguments(self, call: WrittenCall, text: str) -> str:
         call.text.add(text)
         number, self._number = self._number, self._number + 1
-        return f"{_ARGUMENTS}{number}{call.tail}{quoted(text)}}}\n\n"
+        return f"{_ARGUMENTS}{number}{call.tail}{json_string(text)}}}\n\n"
 
-    def _end_call(self, call: WrittenCall, ended: ToolCall) -> Iterable[str]:
+    def _end_call(self, call: WrittenCall, ended: ToolCall | None) -> Iterable[str]:
+        """End a call; None for one that was cut."""
         id = self._items[call.item]["id"]
         place = {"item_id": id, "output_index": call.item}
-        if not call.text:
+        call.complete = ended is not None
+        if ended is not None and not call.text:
             yield self._arguments(call, json_text(ended.arguments))
         name, arguments = call.name, call.text.text()
         yield self._event("response.function_call_arguments.done", **place, name=name, arguments=arguments)
-        yield self._done(call.item, call_item(id, call, "completed"))
+        yield self._done(call.item, call_item(id, call))
 
     def _finish(self, event: Finish) -> Iterable[str]:
         if event.reason == "error":
             yield self.fail(FAILED).decode()
             return
         yield from self._end_words()
+        for call in self._calls.values():
+            if not call.complete:
+                yield from self._end_call(call, None)
         kind = _end(self._response, event, self._items, self._usage)
         yield self._whole(kind)
 
 
-def whole_response(asked: ClientRequest, events: Iterable[SourceEvent], id: str, created: int) -> Json:
+def whole_response(asked: ClientRequest, events: Iterable[SourceEvent], id: str, created: int) -> JsonObject:
     """Return a whole response.
 
     Raises:
         RequestRefused: the reply failed.
     """
     reply = whole_reply(events)
-    response, items = _response(asked, id, created), list[Json]()
+    response, items = _response(asked, id, created), list[JsonObject]()
     for at, part in enumerate(reply.parts):
         match part:
             case Text(text):
@@ -210,7 +215,7 @@ def whole_response(asked: ClientRequest, events: Iterable[SourceEvent], id: str,
             case Thinking(text):
                 items.append(reasoning_item(f"rs_{id}_{at}", text))
             case WrittenCall():
-                items.append(call_item(f"fc_{id}_{at}", part, "completed"))
+                items.append(call_item(f"fc_{id}_{at}", part))
             case ProviderBlock(by, data, thinking) if by == PROVIDERS["responses"] and data.get("type") != "message":
                 if thinking and items and items[-1]["type"] == "reasoning":
                     items.pop()  # the block has its text
@@ -232,11 +237,11 @@ def _tail(**fields: Any) -> str:
 _ARGUMENTS: Final = _head("response.function_call_arguments.delta")
 
 
-def _own(block: ProviderBlock, data: Mapping[str, Any]) -> Json:
+def _own(block: ProviderBlock, data: Mapping[str, Any]) -> JsonObject:
     return dict(data) if block.provider == PROVIDERS["responses"] else {}
 
 
-def _end(response: Json, event: Finish, items: list[Json], usage: Usage | None) -> str:
+def _end(response: JsonObject, event: Finish, items: list[JsonObject], usage: Usage | None) -> str:
     """Complete a response; returns the type of its last event."""
     reason = _CUT.get(event.reason)
     status = "completed" if reason is None else "incomplete"
@@ -253,38 +258,39 @@ def _end(response: Json, event: Finish, items: list[Json], usage: Usage | None) 
 # ---------------------------------------------------------------- items
 
 
-def text_part(text: str) -> Json:
+def text_part(text: str) -> JsonObject:
     """Return a part with text."""
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def message_item(id: str, text: str | None) -> Json:
+def message_item(id: str, text: str | None) -> JsonObject:
     """Return a message with text; with None, as it begins."""
     content = [] if text is None else [text_part(text)]
     status = "in_progress" if text is None else "completed"
     return {"id": id, "type": "message", "status": status, "role": "assistant", "content": content}
 
 
-def reasoning_item(id: str, text: str) -> Json:
+def reasoning_item(id: str, text: str) -> JsonObject:
     """Return an item with thinking."""
     return {"id": id, "type": "reasoning", "summary": [_summary(text)] if text else []}
 
 
-def _summary(text: str) -> Json:
+def _summary(text: str) -> JsonObject:
     return {"type": "summary_text", "text": text}
 
 
-def call_item(id: str, call: WrittenCall, status: str) -> Json:
+def call_item(id: str, call: WrittenCall) -> JsonObject:
     """Return a call; its own id is not that of its item."""
+    status = "completed" if call.complete else "incomplete"
     plain = {"id": id, "type": "function_call", "status": status, "call_id": call.id, "name": call.name}
     return {**call.extras, **plain, "arguments": call.text.text()}
 
 
-def responses_usage(usage: Usage) -> Json:
+def responses_usage(usage: Usage) -> JsonObject:
     """Return the usage of a response."""
     return {
         "input_tokens": usage.input_tokens,
-        "input_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": usage.cache_write_tokens},
         "output_tokens": usage.output_tokens,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         "total_tokens": usage.input_tokens + usage.output_tokens,
@@ -294,8 +300,8 @@ def responses_usage(usage: Usage) -> Json:
 # ---------------------------------------------------------------- the response around them
 
 
-def _response(asked: ClientRequest, id: str, created: int) -> Json:
-    """Return a response that has begun, with the settings of its request.
+def _response(asked: ClientRequest, id: str, created: int) -> JsonObject:
+    """Return a response in progress, with the settings of its request.
 
     Source: the specification of Open Responses, which requires every field.
     """

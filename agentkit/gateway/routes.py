@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError
 from agentkit.gateway.client_request import RequestRefused
-from agentkit.gateway.exchange import Route
+from agentkit.gateway.exchange import Answerer, NoUpstream, Route
 from agentkit.gateway.gateway_config import ANY_MODEL, GatewayConfig
 from agentkit.gateway.upstream import ConnectionPool, HttpUpstream
 
@@ -41,12 +41,19 @@ class RouteTable:
     Args:
         config: the servers and models.
         environment: the variables with the servers' keys.
+        answerers: the agents that are served as models; their names come before those of `config`.
 
     Raises:
         ConfigError: a key is not set.
     """
 
-    def __init__(self, config: GatewayConfig, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self,
+        config: GatewayConfig,
+        environment: Mapping[str, str] = os.environ,
+        answerers: Sequence[Answerer] = (),
+    ) -> None:
+        self.answerers = {one.name: one for one in answerers}
         self.pool = ConnectionPool(config.timeouts)
         self.upstreams = {
             name: HttpUpstream(
@@ -66,9 +73,11 @@ class RouteTable:
         """
         if not isinstance(model, str) or not model:
             raise RequestRefused(400, f"model: expected a name, found {model!r:.60}", "invalid_request", param="model")
+        if (answerer := self.answerers.get(model)) is not None:
+            return Route(model, NoUpstream(), "agent", answerer=answerer)
         settings = self._models.get(model) or self._models.get(ANY_MODEL)
         if settings is None:
-            message = f"there is no model {model[:100]!r}{did_you_mean(model, self._models)}"
+            message = f"there is no model {model[:100]!r}{did_you_mean(model, (*self.answerers, *self._models))}"
             raise RequestRefused(404, message, "model_not_found", param="model")
         upstream = self.upstreams[settings.upstream]
         return Route(settings.model or model, upstream, settings.format, settings.constrained, settings.retries)
@@ -82,7 +91,7 @@ class RouteTable:
         Raises:
             RequestRefused: none is known, because the server does not list its models.
         """
-        names = [name for name in self._models if name != ANY_MODEL]
+        names = [*self.answerers, *(name for name in self._models if name != ANY_MODEL)]
         if (other := self._models.get(ANY_MODEL)) is None or other.model is not None:
             return names
         try:

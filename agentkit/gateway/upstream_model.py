@@ -16,6 +16,7 @@ from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.error_replies import is_error_body
 from agentkit.gateway.exchange import Exchange, UpstreamReply
 from agentkit.gateway.foreign_parts import put_back
+from agentkit.gateway.wire_fields import PROVIDERS, fields_for
 from agentkit.models import messages_wire, responses_wire
 from agentkit.models.anthropic import max_tokens_with, messages_body
 from agentkit.models.base import ModelRequest
@@ -42,14 +43,12 @@ class _WireForm(NamedTuple):
     """What is particular to one wire.
 
     Attributes:
-        provider: who writes its blocks, and can read them again.
         body: creates a request's body, except limits.
         max_tokens: the field that limits the reply.
         wire: reads one response.
         as_streamed: a whole response as events.
     """
 
-    provider: str
     body: Callable[[ModelRequest, str, str], dict[str, Any]]
     max_tokens: str
     wire: Callable[[Mapping[str, Mapping[str, Any]]], Wire]
@@ -57,17 +56,14 @@ class _WireForm(NamedTuple):
 
 
 FORMS: Final[Mapping[WireName, _WireForm]] = {
-    "chat": _WireForm("openai", chat_body, "max_tokens", lambda s: ChatWire("openai", s, s), chunks_of),
+    "chat": _WireForm(chat_body, "max_tokens", lambda s: ChatWire("openai", s, s), chunks_of),
     "responses": _WireForm(
-        "responses",
         responses_body,
         "max_output_tokens",
         lambda s: ResponsesWire("responses", s),
         responses_wire.events_of,
     ),
-    "messages": _WireForm(
-        "anthropic", messages_body, "max_tokens", lambda s: MessagesWire("anthropic", s), messages_wire.events_of
-    ),
+    "messages": _WireForm(messages_body, "max_tokens", lambda s: MessagesWire("anthropic", s), messages_wire.events_of),
 }
 
 
@@ -86,10 +82,12 @@ class UpstreamModel:
         upstream = exchange.route.upstream
         self.opened = asyncio.Event()
         """Set when a reply has begun: the upstream has accepted the request."""
+        self.headers: Mapping[str, str] = {}
+        """The headers of its last response, with lower-case names."""
         self.model = exchange.route.model
         self.server = upstream.server
         """The kind of server, if it was named."""
-        self.provider = FORMS[upstream.wire].provider
+        self.provider = PROVIDERS[upstream.wire]
         self._exchange = exchange
         self._asked = asked
 
@@ -107,13 +105,13 @@ class UpstreamModel:
         wire = self._exchange.route.upstream.wire
         form = FORMS[wire]
         try:
-            body = form.body(request, self.model, form.provider)
+            body = form.body(request, self.model, self.provider)
         except ConfigError as error:
             raise RequestRefused(400, str(error), "invalid_request") from error
         newer = wire == "chat" and "max_completion_tokens" in self._exchange.body  # the client knows what is accepted
         body["max_completion_tokens" if newer else form.max_tokens] = request.max_tokens
         body["temperature"] = request.temperature
-        body |= request.extra
+        body |= fields_for(request.extra, self._exchange.wire.name, wire)
         if wire == "messages" and body.get("max_tokens") is None:
             budget = (body.get("thinking") or {}).get("budget_tokens") or 0
             body["max_tokens"] = max_tokens_with(budget)
@@ -132,6 +130,7 @@ class UpstreamModel:
         upstream = self._exchange.route.upstream
         form, body = FORMS[upstream.wire], self.body(request)
         reply = await upstream.send(json.dumps(body, ensure_ascii=False).encode(), self._exchange.headers)
+        self.headers = reply.headers
         async with aclosing(reply.pieces) as pieces:  # type: ignore[type-var]  # an upstream's pieces can be closed
             if reply.status >= 400:
                 for event in await self._refused(request, reply):

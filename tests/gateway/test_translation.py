@@ -190,3 +190,60 @@ def test_a_stream_that_breaks_ends_in_an_error_of_the_client_s_wire(wire: WireNa
         _, reply, _ = ask(url, request(wire), wire)
     assert b"Hello " in reply
     assert b"error" in reply.rpartition(b"Hello ")[2]
+
+
+def test_a_forced_call_is_constrained_by_a_grammar_if_the_server_accepts_one() -> None:
+    with fake_upstream(stream(written(path="a"))) as upstream:
+        chosen = settings(upstream.url)
+        chosen["upstreams"]["fake"]["server"] = "llamacpp"
+        with gateway(chosen) as url:
+            for choice in ("auto", "required", {"type": "function", "function": {"name": "read_file"}}):
+                assert read(ask(url, request(tool_choice=choice))[1]).calls == [("read_file", {"path": "a"})]
+    assert ["grammar" in body for body in upstream.bodies] == [False, True, True]
+
+
+PDF = "data:application/pdf;base64,JVBERi0="
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+FILE = {"type": "file", "file": {"filename": "a.pdf", "file_data": PDF}}
+AUDIO = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
+
+
+@pytest.mark.parametrize(
+    ("wire", "sent"),
+    [
+        ("chat", [IMAGE, FILE, AUDIO]),
+        (
+            "responses",
+            [
+                {"type": "input_image", "image_url": IMAGE["image_url"]["url"], "detail": "auto"},
+                {"type": "input_file", "filename": "a.pdf", "file_data": PDF},
+            ],
+        ),
+        (
+            "messages",
+            [
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}},
+                {
+                    "type": "document",
+                    "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="},
+                    "title": "a.pdf",
+                },
+            ],
+        ),
+    ],
+)
+def test_images_and_files_reach_the_upstream_in_its_wire(wire: WireName, sent: list[dict[str, Any]]) -> None:
+    parts = [{"type": "text", "text": "Read these."}, IMAGE, FILE, *([AUDIO] if wire == "chat" else [])]
+    said = [{"role": "user", "content": parts}]
+    with fake_upstream(stream("Done.", wire=wire)) as upstream, gateway(settings(upstream.url, "xml", wire)) as url:
+        assert read(ask(url, {**request(), "messages": said})[1]).text == "Done."
+    [body] = upstream.bodies
+    assert body["input" if wire == "responses" else "messages"][-1]["content"][1:] == sent
+
+
+def test_a_part_without_a_form_in_the_upstreams_wire_is_refused() -> None:
+    said = [{"role": "user", "content": [AUDIO]}]
+    with fake_upstream() as upstream, gateway(settings(upstream.url, "xml", "messages")) as url:
+        status, reply, _ = ask(url, {**request(), "messages": said})
+    assert (status, upstream.requests) == (400, [])
+    assert "'input_audio' has no form in the messages API" in json.loads(reply)["error"]["message"]

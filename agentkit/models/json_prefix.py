@@ -32,7 +32,7 @@ _LEADS: Final = {
     (False, False): re.compile(f"({_SPACE})"),
     (False, True): re.compile(f"({_SPACE},{_SPACE})"),
 }
-"""What comes before a value: in an object or an array, as its first value or a further one."""
+"""The text before a value: in an object or an array, before its first value or a further one."""
 
 _OPENING: Final = re.compile(rf"{_SPACE}\{{")
 _CLOSING: Final = re.compile(rf"{_SPACE}([}}\]])")

@@ -10,8 +10,8 @@ from typing import Final
 
 from agentkit.events import ArgumentDelta
 from agentkit.formats.callarguments import ParameterKinds
-from agentkit.gateway.json_prefix import Contradiction, JsonPrefix
 from agentkit.messages import ToolCall
+from agentkit.models.json_prefix import Contradiction, JsonPrefix
 from agentkit.toolspec import ToolSpec
 
 _WRAPPERS: Final = frozenset(("arguments", "input", "properties", "parameters"))
