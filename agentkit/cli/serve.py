@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 import sys
 from collections.abc import Mapping
@@ -96,6 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.probe:
         return _probe(arguments)
+    if arguments.fit:
+        raise ConfigError("--fit: for the findings of --probe; pass both")
     config = _config(arguments)
     agent = agent_of(arguments)
     try:
@@ -104,6 +107,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"the gateway needs uvicorn: {install_command('gateway')}") from e
     gateway = Gateway(config, WIRES, os.environ, [] if agent is None else [agent])
     server = server_of(gateway)
+    gc.collect()
+    gc.freeze()  # modules are never garbage: to search them again and again would delay replies
     with listen(config) as listening:
         print(_greeting(config, address_of(listening), agent), file=sys.stderr, flush=True)
         with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:

@@ -29,7 +29,7 @@ class AccessLog:
             try:
                 self._file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 - as long as the process
             except OSError as e:
-                raise ConfigError(f"log: cannot write {path!r}: {e.strerror}") from e
+                raise ConfigError(f"the log: cannot write {path!r}: {e.strerror}") from e
 
     def write(self, **fields: Any) -> None:
         """Write a line with the time and these fields, without those that are None. A full disk stops no request."""

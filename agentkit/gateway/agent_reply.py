@@ -67,9 +67,8 @@ class AgentReply:
             case Thinking(text):
                 self._thought = text
                 yield event
-            case CallEnd(_, call, repairs):
+            case CallEnd(_, _, repairs):
                 self._record.repairs += repairs
-                self._record.recovered += call.format is not None
             case ToolStarted(_, call):
                 self.acted = True
                 if self._shows_calls:

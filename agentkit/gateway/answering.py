@@ -12,8 +12,8 @@ async def answer(exchange: Exchange) -> Answer:
         RequestRefused: it cannot be answered.
     """
     route = exchange.route
-    if route.answerer is not None:
-        return await route.answerer.answer(exchange)
+    if route.served is not None:
+        return await route.served.answer(exchange)
     if route.format == "raw":
         from agentkit.gateway.raw_reply import answer_raw
 

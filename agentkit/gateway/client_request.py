@@ -16,7 +16,7 @@ class RequestRefused(Exception):
         status: the HTTP status.
         message: what was found, what was expected, where.
         code: a stable word for programs, such as `invalid_request`; see docs/gateway.md.
-        param: the field of the request that is wrong; empty if it is none.
+        param: the field of the request that is wrong; empty if no field is.
         retry_after: seconds after which the client may try again; None if it is unknown.
         body: the upstream's own error body, if it is in the client's wire and may be passed on unchanged.
     """
@@ -42,7 +42,7 @@ class RequestRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
-    """What a client asks for.
+    """A client's request.
 
     Args:
         model: the model's name, as the client wrote it.

@@ -47,7 +47,7 @@ class Upstream(Protocol):
         ...
 
 
-class Answerer(Protocol):
+class ServedModel(Protocol):
     """Answers requests itself, in place of a server: an agent."""
 
     @property
@@ -69,7 +69,7 @@ class Answerer(Protocol):
 
 
 class NoUpstream:
-    """The upstream of a route that an `Answerer` answers."""
+    """The upstream of a route that an `ServedModel` answers."""
 
     wire: WireName = "chat"
     server: str | None = None
@@ -90,7 +90,7 @@ class Route:
             the model is taught to call.
         constrained: whether calls in text are constrained by a grammar.
         retries: how often the model is asked again after a reply that is not an answer.
-        answerer: answers the requests in place of the upstream; None if that does.
+        served: answers the requests in place of the upstream; None if that does.
     """
 
     model: str
@@ -98,12 +98,12 @@ class Route:
     format: str = "auto"
     constrained: Constrained = False
     retries: int = 2
-    answerer: Answerer | None = None
+    served: ServedModel | None = None
 
 
 @dataclass(slots=True)
 class ReplyRecord:
-    """What is counted and logged of one reply."""
+    """The figures of one reply, for metrics and the log."""
 
     format: str = ""
     repairs: list[str] = field(default_factory=list)

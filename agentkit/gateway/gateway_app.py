@@ -21,23 +21,23 @@ from agentkit.gateway.access_log import AccessLog
 from agentkit.gateway.answering import answer
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import PATHS, ClientWire, WireName
-from agentkit.gateway.error_replies import error_body, error_event, error_headers
-from agentkit.gateway.exchange import Answer, Answerer, Exchange, ReplyRecord, Route
+from agentkit.gateway.error_replies import error_event, error_headers
+from agentkit.gateway.exchange import Answer, Exchange, ReplyRecord, Route, ServedModel
 from agentkit.gateway.gateway_config import GatewayConfig
 from agentkit.gateway.gateway_metrics import CONTENT_TYPE, GatewayMetrics
 from agentkit.gateway.gateway_spans import spans_of_process
 from agentkit.gateway.guards import (
-    Admission,
+    ASGIReceive,
+    ASGIScope,
+    ASGISend,
     ClientLeft,
     ClientWatch,
     Guards,
-    Receive,
-    Scope,
-    Send,
+    RequestSlots,
     check_json,
     read_body,
 )
-from agentkit.gateway.http_headers import forwarded
+from agentkit.gateway.http_headers import request_headers
 from agentkit.gateway.reply_sender import ReplySender
 from agentkit.gateway.routes import RouteTable, key_from, model_list
 
@@ -50,6 +50,7 @@ HEARTBEATS: Final[Mapping[WireName, bytes]] = {
 }
 """What clients of each wire ignore. Source: the HTML standard on comments; Anthropic's streaming guide on `ping`."""
 
+_STREAM_HEADERS: Final = {b"cache-control": b"no-cache", b"x-accel-buffering": b"no"}  # nginx would collect a stream
 _WIRES: Final[Mapping[str, WireName]] = {path: wire for wire, path in PATHS.items()}
 _LINGER: Final = 2.0
 """Seconds in which the rest of a refused body is read, since a client may read no reply before it has sent all."""
@@ -79,7 +80,7 @@ class Gateway:
         config: what it is set to.
         wires: the clients' wires.
         environment: the variables with keys.
-        answerers: the agents that are served as models; closed with the gateway.
+        served: the agents that are served as models; closed with the gateway.
 
     Raises:
         ConfigError: a key is not set, or the log cannot be written.
@@ -90,15 +91,15 @@ class Gateway:
         config: GatewayConfig,
         wires: Mapping[WireName, ClientWire],
         environment: Mapping[str, str] = os.environ,
-        answerers: Sequence[Answerer] = (),
+        served: Sequence[ServedModel] = (),
     ) -> None:
-        keys = {name: key_from(environment, env, f"keys.{name}") for name, env in config.keys.items()}
+        keys = {name: key_from(environment, env, f"the key of the client {name}") for name, env in config.keys.items()}
         self.config = config
-        self.routes = RouteTable(config, environment, answerers)
+        self.routes = RouteTable(config, environment, served)
         self._wires = wires
         self._guards = Guards(config, keys)
         self._passes_keys = not keys
-        self._admission = Admission(config.limits.concurrent, config.limits.queue, config.timeouts.queue)
+        self._slots = RequestSlots(config.limits.concurrent, config.limits.queue, config.timeouts.queue)
         self._metrics = GatewayMetrics()
         self._spans = spans_of_process()
         self._log = AccessLog(config.log)
@@ -108,7 +109,7 @@ class Gateway:
             "/v1/models": self._models,
         }
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: ASGIScope, receive: ASGIReceive, send: ASGISend) -> None:
         """Answer one request, or follow the server's start and end."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
@@ -124,13 +125,13 @@ class Gateway:
             else:
                 await self._page(scope, headers, send)
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _live(self, receive: ASGIReceive, send: ASGISend) -> None:
         while True:
             kind = (await receive())["type"]
             if kind == "lifespan.shutdown":
                 await self.routes.pool.close()
-                for answerer in self.routes.answerers.values():
-                    await answerer.aclose()
+                for served in self.routes.served.values():
+                    await served.aclose()
                 self._log.close()
             await send({"type": f"{kind}.complete"})
             if kind == "lifespan.shutdown":
@@ -138,7 +139,7 @@ class Gateway:
 
     # ---------------------------------------------------------------- pages
 
-    async def _page(self, scope: Scope, headers: Mapping[bytes, bytes], send: Send) -> None:
+    async def _page(self, scope: ASGIScope, headers: Mapping[bytes, bytes], send: ASGISend) -> None:
         """A path that is not a request to a model."""
         path, method = scope["path"], scope["method"]
         page = self._pages.get(path)
@@ -151,9 +152,9 @@ class Gateway:
                 raise RequestRefused(405, f"{path} expects {'POST' if page is None else 'GET'}", "method_not_allowed")
             kind, body = await page(headers)
         except RequestRefused as e:
-            wire: WireName | None = "messages" if b"anthropic-version" in headers else None
+            wire = self._wires["messages" if b"anthropic-version" in headers else "chat"]
             allow = [(b"allow", b"POST" if page is None else b"GET, HEAD")] if e.status == 405 else []
-            await _respond(send, e.status, [*error_headers(e), *allow], json.dumps(error_body(wire, e)).encode())
+            await _respond(send, e.status, [*error_headers(e), *allow], json.dumps(wire.error(e)).encode())
             return
         await _respond(send, 200, [(b"content-type", kind)], body)
 
@@ -163,22 +164,22 @@ class Gateway:
         return b"application/json", json.dumps(found).encode()
 
     async def _figures(self, headers: Mapping[bytes, bytes]) -> tuple[bytes, bytes]:
-        return CONTENT_TYPE, self._metrics.text().encode()
+        return CONTENT_TYPE, self._metrics.text().encode(errors="replace")
 
     async def _models(self, headers: Mapping[bytes, bytes]) -> tuple[bytes, bytes]:
-        names = await self.routes.names(forwarded(headers.items(), credentials=self._passes_keys))
+        names = await self.routes.names(request_headers(headers.items(), credentials=self._passes_keys))
         found = model_list(names, anthropic=b"anthropic-version" in headers)
         return b"application/json", json.dumps(found).encode()
 
     # ---------------------------------------------------------------- replies
 
-    async def _reply(self, asked: _Request, scope: Scope, receive: Receive) -> None:
+    async def _reply(self, asked: _Request, scope: ASGIScope, receive: ASGIReceive) -> None:
         """Answer a request to a model, whatever happens to it."""
         self._metrics.running.add(1)
         try:
             asked.key = self._guards.check(scope)
             check_json(asked.headers)
-            async with self._admission.slot():
+            async with self._slots.slot():
                 await self._admitted(asked, receive)
         except ClientLeft:
             asked.left = True
@@ -194,7 +195,7 @@ class Gateway:
             self._metrics.running.add(-1)
             self._note(asked)
 
-    async def _admitted(self, asked: _Request, receive: Receive) -> None:
+    async def _admitted(self, asked: _Request, receive: ASGIReceive) -> None:
         limits, timeouts = self.config.limits, self.config.timeouts
         raw = await read_body(receive, asked.headers, limits.body_bytes, timeouts.request)
         async with ClientWatch(receive) as watch:
@@ -218,33 +219,40 @@ class Gateway:
             raise RequestRefused(400, f"expected a JSON object, found {raw[:60]!r}", "invalid_request")
         asked.route = self.routes.find(body.get("model"))
         asked.model = body["model"]
-        headers = forwarded(asked.headers.items(), credentials=self._passes_keys)
+        headers = request_headers(asked.headers.items(), credentials=self._passes_keys)
         return Exchange(self._wires[asked.wire], body, raw, headers, asked.route, asked.record)
 
     async def _send(self, asked: _Request, found: Answer) -> None:
-        """Write an answer."""
-        sender, timeouts = asked.sender, self.config.timeouts
+        """Write an answer, and close it."""
         headers = dict(found.headers)
         asked.id = headers.get(b"x-request-id", b"").decode("latin-1") or f"req_{uuid4().hex}"
         streaming = headers.get(b"content-type", b"").startswith(b"text/event-stream")
-        pieces = found.pieces
         try:
-            if streaming:
-                headers[b"cache-control"] = b"no-cache"
-                headers[b"x-accel-buffering"] = b"no"  # nginx would collect the stream
-                await sender.start(found.status, self._head(asked, headers))
-                sender.beat(HEARTBEATS[asked.wire], timeouts.heartbeat, timeouts.idle)
-            async for piece in pieces:
-                if not sender.status:
-                    headers[b"x-agentkit-repairs"] = ", ".join(dict.fromkeys(asked.record.repairs)).encode()
-                    await sender.start(found.status, self._head(asked, headers))
-                await sender.write(piece)
-            if not sender.status:
-                await sender.start(found.status, self._head(asked, headers))
-            await sender.end()
+            await (self._stream if streaming else self._whole)(asked, found, headers)
         finally:
             with suppress(Exception):  # the connection to the upstream may be closed already
-                await pieces.aclose()  # type: ignore[attr-defined]
+                await found.pieces.aclose()  # type: ignore[attr-defined]
+
+    async def _stream(self, asked: _Request, found: Answer, headers: dict[bytes, bytes]) -> None:
+        sender, timeouts = asked.sender, self.config.timeouts
+        await sender.start(found.status, self._head(asked, headers | _STREAM_HEADERS))
+        sender.beat(HEARTBEATS[asked.wire], timeouts.heartbeat, timeouts.idle)
+        async for piece in found.pieces:
+            await sender.write(piece)
+        await sender.end()
+
+    async def _whole(self, asked: _Request, found: Answer, headers: dict[bytes, bytes]) -> None:
+        """Write a reply that is not a stream; almost always it is one piece, and its length is known."""
+        sender, pieces = asked.sender, found.pieces
+        first, second = await anext(pieces, b""), await anext(pieces, b"")
+        headers[b"x-agentkit-repairs"] = ", ".join(dict.fromkeys(asked.record.repairs)).encode()
+        length = {} if second else {b"content-length": str(len(first)).encode()}
+        await sender.start(found.status, self._head(asked, headers | length))
+        if second:
+            await sender.write(first + second)
+            async for piece in pieces:
+                await sender.write(piece)
+        await sender.end(b"" if second else first)
 
     def _head(self, asked: _Request, headers: dict[bytes, bytes]) -> list[tuple[bytes, bytes]]:
         """The headers of an answer, with the gateway's."""
@@ -254,15 +262,15 @@ class Gateway:
         headers[b"x-agentkit-format"] = (asked.record.format or (asked.route.format if asked.route else "")).encode()
         return [(name, value) for name, value in headers.items() if value]
 
-    async def _fail(self, asked: _Request, error: RequestRefused, receive: Receive | None = None) -> None:
+    async def _fail(self, asked: _Request, error: RequestRefused, receive: ASGIReceive | None = None) -> None:
         """End a response with an error. One that is half sent and not a stream is cut off: the client sees that."""
         asked.error = error
         sender = asked.sender
         if sender.streaming:
-            await sender.end(error_event(asked.wire, error))
+            await sender.end(error_event(self._wires[asked.wire], error))
         elif not sender.status:
             asked.id = asked.id or f"req_{uuid4().hex}"
-            body = error.body or json.dumps(error_body(asked.wire, error)).encode()
+            body = json.dumps(self._wires[asked.wire].error(error)).encode()
             headers = [*error_headers(error), (b"content-length", str(len(body)).encode())]
             if error.status in (408, 413):
                 headers.append((b"connection", b"close"))  # the rest of the request is not read
@@ -280,8 +288,9 @@ class Gateway:
         status = asked.sender.status or 499  # nginx's number for a client that has left
         record, error = asked.record, asked.error
         self._metrics.count(asked.model, asked.wire, status, seconds, first, asked.left, record)
-        if upstream is not None and error is not None and error.code.startswith("upstream"):
-            self._metrics.count_upstream_error(upstream.name, error.code)
+        failure = str(status) if error is None else error.code
+        if upstream is not None and status >= 400 and (error is None or failure.startswith("upstream")):
+            self._metrics.count_upstream_error(upstream.name, failure)
         self._spans.count(asked.model, asked.wire, status, seconds, first, record)
         self._log.write(
             id=asked.id or None,
@@ -304,13 +313,13 @@ class Gateway:
         )
 
 
-async def _respond(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+async def _respond(send: ASGISend, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
     length = [] if status == 204 else [(b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": [*headers, *length]})
     await send({"type": "http.response.body", "body": body})
 
 
-async def _linger(receive: Receive) -> None:
+async def _linger(receive: ASGIReceive) -> None:
     """Read on for a moment after a refused body."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_LINGER):
@@ -318,7 +327,7 @@ async def _linger(receive: Receive) -> None:
                 pass
 
 
-def _for_page(send: Send, origin: bytes) -> Send:
+def _for_page(send: ASGISend, origin: bytes) -> ASGISend:
     """Let an allowed web page read the response."""
     more = [
         (b"access-control-allow-origin", origin),

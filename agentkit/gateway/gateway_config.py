@@ -1,4 +1,4 @@
-"""What a gateway is set to: one frozen tree of values, from a YAML file or from options, checked against tables.
+"""The settings of a gateway: one frozen tree of values, from a YAML file or from options, checked against tables.
 
 Knows no HTTP. Keys are never in it: only the names of the environment variables that have them.
 """
@@ -20,7 +20,7 @@ from agentkit.gateway.client_wire import PATHS, WireName
 from agentkit.models.secrets import Address
 from agentkit.models.servers import CONSTRAINED, SERVERS, Constrained
 
-Place = Callable[[str], str]
+SettingPlace = Callable[[str], str]
 """How a message names a setting, by its path, such as `models.qwen.format`."""
 
 ANY_MODEL: Final = "*"
@@ -36,8 +36,10 @@ class UpstreamSettings:
         url: as a client of its API has it, such as `http://127.0.0.1:8000/v1`.
         wire: the API that it speaks.
         server: its kind, a key of `agentkit.models.servers.SERVERS`; None if it is another.
-        key_env: the environment variable with its key; None passes the key of the client on, unless the gateway has
-            keys of its own.
+        key_env: the environment variable with its key; None passes the client's key on, unless the gateway
+            has its own keys.
+        repeats: how often a request is repeated that the server was too busy for, or could not be reached with. A
+            client repeats it as well.
     """
 
     name: str
@@ -45,10 +47,11 @@ class UpstreamSettings:
     wire: WireName = "chat"
     server: str | None = None
     key_env: str | None = None
+    repeats: int = 2
 
 
 @dataclass(frozen=True, slots=True)
-class ModelSettings:
+class GatewayModel:
     """How requests for one model are answered; see `Route`.
 
     Args:
@@ -70,7 +73,7 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class GatewayLimits:
-    """What a client can make the gateway keep.
+    """Limits on what a client can make the gateway keep.
 
     Args:
         body_bytes: of one request. By default Anthropic's limit on requests.
@@ -128,7 +131,7 @@ class GatewayConfig:
     """
 
     upstreams: Mapping[str, UpstreamSettings]
-    models: Mapping[str, ModelSettings]
+    models: Mapping[str, GatewayModel]
     keys: Mapping[str, str] = field(default_factory=dict)
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
@@ -160,6 +163,7 @@ _UPSTREAM: Final[Bounds] = {
     "wire": one_of(PATHS),
     "server": or_none(one_of(SERVERS), "for any other server"),
     "key_env": or_none(_NAME),
+    "repeats": whole(0),
 }
 _MODEL: Final[Bounds] = {
     "upstream": TEXT,
@@ -192,7 +196,7 @@ def read_config(path: str | os.PathLike[str]) -> GatewayConfig:
     return config_of(found, lambda place: f"{path}: {place}" if place else str(path))
 
 
-def config_of(found: Any, at: Place, *, needs_upstream: bool = True) -> GatewayConfig:
+def config_of(found: Any, at: SettingPlace, *, needs_upstream: bool = True) -> GatewayConfig:
     """Check settings, and return them as values.
 
     Args:
@@ -229,7 +233,7 @@ def config_of(found: Any, at: Place, *, needs_upstream: bool = True) -> GatewayC
     return config
 
 
-def _section(found: Any, bounds: Bounds, place: str, at: Place) -> dict[str, Any]:
+def _section(found: Any, bounds: Bounds, place: str, at: SettingPlace) -> dict[str, Any]:
     """The settings of one part, each checked."""
     if not isinstance(found, Mapping):
         raise ConfigError(f"{at(place)}: expected a mapping with {', '.join(bounds)}, found {found!r:.60}")
@@ -241,14 +245,14 @@ def _section(found: Any, bounds: Bounds, place: str, at: Place) -> dict[str, Any
     return dict(found)
 
 
-def _checked(value: Any, bound: Bound, place: str, at: Place) -> Any:
+def _checked(value: Any, bound: Bound, place: str, at: SettingPlace) -> Any:
     if not bound.holds(value):
         hint = did_you_mean(value, bound.choices) if isinstance(value, str) else ""
         raise ConfigError(f"{at(place)}: expected {bound.words}, found {value!r:.60}{hint}")
     return value
 
 
-def _upstream(name: str, found: Any, place: str, at: Place) -> UpstreamSettings:
+def _upstream(name: str, found: Any, place: str, at: SettingPlace) -> UpstreamSettings:
     settings = _section(found, _UPSTREAM, place, at)
     if "url" not in settings:
         raise ConfigError(f"{at(place)}: has no url, such as http://127.0.0.1:8000/v1")
@@ -264,7 +268,9 @@ def _upstream(name: str, found: Any, place: str, at: Place) -> UpstreamSettings:
     return UpstreamSettings(name, **settings)
 
 
-def _model(name: str, found: Any, upstreams: Mapping[str, UpstreamSettings], place: str, at: Place) -> ModelSettings:
+def _model(
+    name: str, found: Any, upstreams: Mapping[str, UpstreamSettings], place: str, at: SettingPlace
+) -> GatewayModel:
     settings = _section({} if found is None else found, _MODEL, place, at)
     if "upstream" not in settings:
         if len(upstreams) > 1:
@@ -279,10 +285,10 @@ def _model(name: str, found: Any, upstreams: Mapping[str, UpstreamSettings], pla
             formats.get(format)
         except FormatError as e:
             raise ConfigError(f"{at(f'{place}.format')}: expected auto, raw or a text format; {e}") from e
-    return ModelSettings(name, **settings)
+    return GatewayModel(name, **settings)
 
 
-def _refuse_open(config: GatewayConfig, at: Place) -> None:
+def _refuse_open(config: GatewayConfig, at: SettingPlace) -> None:
     """Refuse a gateway that other machines can reach, if its guards are off."""
     if config.host in LOOPBACK:
         return

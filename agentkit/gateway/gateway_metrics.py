@@ -1,4 +1,4 @@
-"""What a gateway counts, as Prometheus reads it. Names follow OpenTelemetry's conventions for generative AI.
+"""The figures of a gateway, as Prometheus reads them. Names follow OpenTelemetry's conventions for generative AI.
 
 Source of the text: https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format.
 """

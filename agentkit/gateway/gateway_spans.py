@@ -14,7 +14,7 @@ from agentkit.gateway.exchange import Exchange, ReplyRecord
 from agentkit.gateway.gateway_metrics import FIRST_BUCKETS, SECONDS_BUCKETS, TOKEN_BUCKETS
 
 
-class Spans(Protocol):
+class GatewaySpans(Protocol):
     """Where spans and metrics go."""
 
     def request(self, exchange: Exchange, headers: Mapping[bytes, bytes]) -> Any:
@@ -28,7 +28,7 @@ class Spans(Protocol):
         ...
 
 
-def spans_of_process() -> Spans:
+def spans_of_process() -> GatewaySpans:
     """Return OpenTelemetry's providers of this process; without them, nothing is recorded."""
     return _Recorded() if "opentelemetry.trace" in sys.modules else _NotRecorded()
 

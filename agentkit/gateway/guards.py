@@ -12,9 +12,9 @@ from agentkit.checks.callers import LOOPBACK, refusal
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.gateway_config import GatewayConfig
 
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Scope = MutableMapping[str, Any]
+ASGIReceive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+ASGISend = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+ASGIScope = MutableMapping[str, Any]
 
 _OWN_PAGES: Final = ("", "same-origin", "none")
 """Values of `Sec-Fetch-Site` of requests that are not from another site's page. Source: the Fetch Metadata spec."""
@@ -38,7 +38,7 @@ class Guards:
         self._keys = {name: key.encode() for name, key in keys.items()}
         self._header_bytes = config.limits.header_bytes
 
-    def check(self, scope: Scope, *, public: bool = False) -> str:
+    def check(self, scope: ASGIScope, *, public: bool = False) -> str:
         """Check a request's headers.
 
         Args:
@@ -102,7 +102,7 @@ def check_json(headers: Mapping[bytes, bytes]) -> None:
         raise RequestRefused(415, message, "unsupported_media_type")
 
 
-async def read_body(receive: Receive, headers: Mapping[bytes, bytes], most: int, seconds: float) -> bytes:
+async def read_body(receive: ASGIReceive, headers: Mapping[bytes, bytes], most: int, seconds: float) -> bytes:
     """Read a request's body.
 
     Args:
@@ -138,7 +138,7 @@ async def read_body(receive: Receive, headers: Mapping[bytes, bytes], most: int,
     return b"".join(pieces)
 
 
-class Admission:
+class RequestSlots:
     """Limits the requests that are answered at the same time.
 
     Args:
@@ -190,7 +190,7 @@ class ClientWatch:
         receive: of ASGI, after the body was read.
     """
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: ASGIReceive) -> None:
         self._receive = receive
         self._over = False
         self.left = False

@@ -28,10 +28,12 @@ _NOT_RETURNED: Final = HOP_BY_HOP | {
 _NOT_RETURNED_PREFIXES: Final = ("access-control-", "cf-", "x-agentkit-")
 
 
-def forwarded(headers: Iterable[tuple[bytes, bytes]], *, credentials: bool) -> dict[str, str]:
+def request_headers(headers: Iterable[tuple[bytes, bytes]], *, credentials: bool) -> dict[str, str]:
     """Return the headers of a client's request that go to the upstream, with lower-case names.
 
-    >>> forwarded([(b"host", b"x"), (b"connection", b"x-one"), (b"x-one", b"1"), (b"x-title", b"a")], credentials=False)
+    >>> request_headers(
+    ...     [(b"host", b"x"), (b"connection", b"x-one"), (b"x-one", b"1"), (b"x-title", b"a")], credentials=False
+    ... )
     {'x-title': 'a'}
 
     Args:
@@ -48,10 +50,10 @@ def forwarded(headers: Iterable[tuple[bytes, bytes]], *, credentials: bool) -> d
     }
 
 
-def returned(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+def reply_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     """Return the headers of an upstream's reply that go to the client, without its content type and its id.
 
-    >>> returned({"x-ratelimit-limit": "5", "server": "uvicorn", "content-length": "3"})
+    >>> reply_headers({"x-ratelimit-limit": "5", "server": "uvicorn", "content-length": "3"})
     [(b'x-ratelimit-limit', b'5')]
 
     Args:

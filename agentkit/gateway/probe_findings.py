@@ -40,8 +40,8 @@ class ReplyFinding:
 
     @property
     def right(self) -> bool:
-        """Return whether every client would get the calls."""
-        return self.calls == "native" and HARMLESS.issuperset(self.faults)
+        """Return whether every client gets the calls with `--format auto`, which makes those in text native."""
+        return self.calls == "text" or (self.calls == "native" and HARMLESS.issuperset(self.faults))
 
     def __str__(self) -> str:
         """In words, such as `in text (hermes)`."""
@@ -90,9 +90,8 @@ class ModelFinding:
         if self.fit:
             return _options(CallingMode.from_name(self.fit))
         both, text = {self.whole.calls, self.streamed.calls}, None if self.text is None else self.text.calls
-        certain = all(reply.right or reply.calls == "text" for reply in (self.whole, self.streamed))
-        if certain:
-            return AUTO  # calls in text become native
+        if self.whole.right and self.streamed.right:
+            return AUTO
         if text == "text":
             return _options(CallingMode(self.format, constrained=self.grammar is True))
         if "native" in both:

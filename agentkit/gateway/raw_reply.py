@@ -13,7 +13,7 @@ from agentkit.gateway.client_wire import PATHS, WireName
 from agentkit.gateway.error_replies import is_error_body
 from agentkit.gateway.event_blocks import event_of
 from agentkit.gateway.exchange import Answer, Exchange, UpstreamReply
-from agentkit.gateway.http_headers import request_id, returned
+from agentkit.gateway.http_headers import reply_headers, request_id
 from agentkit.gateway.reply_ends import has_end
 from agentkit.models.provider_errors import retry_after
 from agentkit.models.stream_errors import ErrorInStream
@@ -62,7 +62,7 @@ async def forward(reply: UpstreamReply, exchange: Exchange) -> Answer:
             sent.
     """
     kind = reply.headers.get("content-type", "")
-    headers = [*returned(reply.headers), (b"x-request-id", request_id(reply.headers).encode("latin-1", "replace"))]
+    headers = [*reply_headers(reply.headers), (b"x-request-id", request_id(reply.headers).encode("latin-1", "replace"))]
     if kind:
         headers.append((b"content-type", kind.encode("latin-1", "replace")))
     if reply.status >= 300:

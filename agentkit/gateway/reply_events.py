@@ -20,7 +20,7 @@ from agentkit.events import SourceEvent, Text, Usage
 from agentkit.gateway.attempts import Attempt
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.exchange import Answer, Exchange, Route
-from agentkit.gateway.http_headers import request_id, returned
+from agentkit.gateway.http_headers import reply_headers, request_id
 from agentkit.gateway.upstream_model import UpstreamModel
 from agentkit.gateway.wire_fields import PROVIDERS
 from agentkit.messages import AssistantMessage, Message
@@ -176,7 +176,7 @@ class Reply:
         return [
             (b"content-type", kind),
             (b"x-request-id", request_id(own).encode("latin-1", "replace")),
-            *returned(own),
+            *reply_headers(own),
         ]
 
     async def begin(self) -> AsyncGenerator[bytes, None]:

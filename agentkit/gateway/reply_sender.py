@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
-from agentkit.gateway.guards import Send
+from agentkit.gateway.guards import ASGISend
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -19,7 +19,7 @@ class ReplySender:
         send: of ASGI.
     """
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: ASGISend) -> None:
         self._send = send
         self._beat: asyncio.Task[None] | None = None
         self._writing: float | None = None
@@ -28,11 +28,11 @@ class ReplySender:
         self.stalled = False
         """Whether the response was cancelled because the client does not read."""
         self.first: float | None = None
-        """When the first piece of a stream was sent."""
+        """The time when the first piece of a stream was sent."""
 
     @property
     def streaming(self) -> bool:
-        """Whether an event can still be written."""
+        """Return whether an event can still be written."""
         return self._beat is not None
 
     async def start(self, status: int, headers: Headers) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError
 from agentkit.gateway.client_request import RequestRefused
-from agentkit.gateway.exchange import Answerer, NoUpstream, Route
+from agentkit.gateway.exchange import NoUpstream, Route, ServedModel
 from agentkit.gateway.gateway_config import ANY_MODEL, GatewayConfig
 from agentkit.gateway.upstream import ConnectionPool, HttpUpstream
 
@@ -25,7 +25,7 @@ def key_from(environment: Mapping[str, str], name: str, place: str) -> str:
     Args:
         environment: the variables.
         name: the variable with the key.
-        place: the setting that names it.
+        place: what it is, for messages.
 
     Raises:
         ConfigError: it is not set.
@@ -41,7 +41,7 @@ class RouteTable:
     Args:
         config: the servers and models.
         environment: the variables with the servers' keys.
-        answerers: the agents that are served as models; their names come before those of `config`.
+        served: the agents that are served as models; their names come before those of `config`.
 
     Raises:
         ConfigError: a key is not set.
@@ -51,14 +51,14 @@ class RouteTable:
         self,
         config: GatewayConfig,
         environment: Mapping[str, str] = os.environ,
-        answerers: Sequence[Answerer] = (),
+        served: Sequence[ServedModel] = (),
     ) -> None:
-        self.answerers = {one.name: one for one in answerers}
+        self.served = {one.name: one for one in served}
         self.pool = ConnectionPool(config.timeouts)
         self.upstreams = {
             name: HttpUpstream(
                 one,
-                one.key_env and key_from(environment, one.key_env, f"upstreams.{name}.key_env"),
+                one.key_env and key_from(environment, one.key_env, f"the key of the upstream {name}"),
                 self.pool,
             )
             for name, one in config.upstreams.items()
@@ -73,11 +73,11 @@ class RouteTable:
         """
         if not isinstance(model, str) or not model:
             raise RequestRefused(400, f"model: expected a name, found {model!r:.60}", "invalid_request", param="model")
-        if (answerer := self.answerers.get(model)) is not None:
-            return Route(model, NoUpstream(), "agent", answerer=answerer)
+        if (served := self.served.get(model)) is not None:
+            return Route(model, NoUpstream(), "agent", served=served)
         settings = self._models.get(model) or self._models.get(ANY_MODEL)
         if settings is None:
-            message = f"there is no model {model[:100]!r}{did_you_mean(model, (*self.answerers, *self._models))}"
+            message = f"there is no model {model[:100]!r}{did_you_mean(model, (*self.served, *self._models))}"
             raise RequestRefused(404, message, "model_not_found", param="model")
         upstream = self.upstreams[settings.upstream]
         return Route(settings.model or model, upstream, settings.format, settings.constrained, settings.retries)
@@ -91,7 +91,7 @@ class RouteTable:
         Raises:
             RequestRefused: none is known, because the server does not list its models.
         """
-        names = [*self.answerers, *(name for name in self._models if name != ANY_MODEL)]
+        names = [*self.served, *(name for name in self._models if name != ANY_MODEL)]
         if (other := self._models.get(ANY_MODEL)) is None or other.model is not None:
             return names
         try:

@@ -10,6 +10,8 @@ import json
 import random
 import time
 from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -35,8 +37,11 @@ REPEATED: Final = frozenset((429, 503, 529))
 STATUSES: Final = range(200, 600)
 """The statuses that a client can be given. Source: RFC 9110, 15."""
 
-RETRY: Final = Retry(times=2, first=0.5, longest=4.0, patience=10.0)
-"""How a request is repeated. The client repeats it as well, so the gateway gives up early."""
+RETRY: Final = Retry(times=2, first=0.5, longest=4.0, patience=2.0)
+"""How a request is repeated. A client repeats it as well, so longer waits are left to it."""
+
+KEEP_ALIVE: Final = 4.0
+"""Seconds that an idle connection is kept: less than uvicorn, vLLM and Node.js keep it, which is 5 s."""
 
 LOST: Final = 1.0
 """Seconds between two looks at the connection of a reply that is waited for: aiohttp does not report an end inside
@@ -60,7 +65,7 @@ class ConnectionPool:
             import aiohttp
 
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.timeouts.connect),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 skip_auto_headers=("user-agent",),
@@ -80,10 +85,9 @@ class HttpUpstream:
         settings: its address, its wire and its kind.
         key: its key; None passes the client's key on.
         pool: the process's connections.
-        retry: how a request is repeated.
     """
 
-    def __init__(self, settings: UpstreamSettings, key: str | None, pool: ConnectionPool, retry: Retry = RETRY) -> None:
+    def __init__(self, settings: UpstreamSettings, key: str | None, pool: ConnectionPool) -> None:
         self.settings = settings
         self.wire: WireName = settings.wire
         self.server = settings.server
@@ -91,7 +95,7 @@ class HttpUpstream:
         self.reachable: bool | None = None
         self._key = key
         self._pool = pool
-        self._retry = retry
+        self._retry = replace(RETRY, times=settings.repeats)
         self._base = base_url(settings.url, settings.wire)
 
     async def send(self, body: bytes, headers: Mapping[str, str]) -> UpstreamReply:
@@ -103,7 +107,7 @@ class HttpUpstream:
             RequestRefused: it cannot be reached (status 502), or did not answer in time (504).
         """
         path = PATHS[self.wire].removeprefix("/v1")
-        sent = {"content-type": "application/json", "accept": headers.get("accept", "*/*"), **self._headers(headers)}
+        sent = {"content-type": "application/json", "accept": "*/*", **self._headers(headers)}
         failures = 1
         outcome = await self._attempt("POST", path, body, sent)
         while (seconds := self._wait(outcome, failures)) is not None:
@@ -129,7 +133,8 @@ class HttpUpstream:
                 reply = await self._attempt("GET", "/models", None, self._headers(headers))
                 if isinstance(reply, RequestRefused):
                     raise reply
-                text = b"".join([piece async for piece in reply.pieces])
+                async with aclosing(reply.pieces) as pieces:  # type: ignore[type-var]  # it can be closed
+                    text = b"".join([piece async for piece in pieces])
         except TimeoutError:
             raise RequestRefused(504, f"no list of models within {seconds:g} s", "upstream_timeout") from None
         try:

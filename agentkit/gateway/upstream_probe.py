@@ -157,7 +157,7 @@ async def listed_models(server: ProbedServer, *, optional: bool = False) -> dict
         said = f"there is no answer at {url} ({why}): start the server, or check the URL"
         raise ProviderError(said, kind="connection", provider=server.url) from e
     if reply.status_code in (401, 403):
-        wanted = "it refused the key" if key else "it needs a key: name its environment variable"
+        wanted = "it refused the key" if key else "it needs a key: name the variable that has it (--upstream-key-env)"
         said = f"{url} answered with status {reply.status_code}: {wanted}"
         raise ProviderError(said, kind="authentication", provider=server.url, status=reply.status_code)
     listed = _listed(reply.content) if reply.status_code == 200 else {}

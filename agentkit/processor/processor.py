@@ -151,4 +151,5 @@ class ResponseProcessor:
             tools: Sequence[ToolSpec] = self.registry.specs()
         else:
             tools = self.registry.offered_specs(None) if offered is None else offered
+        self._readers.config = self.config  # a run changes it between two responses
         return self._readers.new(tools, continues=more is not None, already_run=already_run)

@@ -29,7 +29,7 @@ class ReplyReaders:
     """Creates one reader for each response of a conversation.
 
     Args:
-        config: in which formats calls count, and what is read of them.
+        config: in which formats calls count, and what is read of them; may change between two responses.
         ids: of the conversation's calls.
         untrusted: see `ResponseProcessor`.
         taught: see `ResponseProcessor`.
@@ -45,7 +45,7 @@ class ReplyReaders:
         taught: bool = False,
         output: IsOutput | None = None,
     ) -> None:
-        self._config = config
+        self.config = config
         self._ids = ids
         self._output = output
         self._taught = taught
@@ -62,7 +62,7 @@ class ReplyReaders:
             continues: whether a further response may continue this one after its token limit.
             already_run: calls that are refused if this response repeats them.
         """
-        config, ran = self._config, tuple(already_run)
+        config, ran = self.config, tuple(already_run)
         refusal = refusal_of(ran) if ran else None
         record = ResponseRecord(self._ids, config.max_calls)
         blocks: list[ProviderBlock] = []
@@ -100,7 +100,7 @@ class ReplyReaders:
                 formats.recoverable() if several is None else several,
                 tools,
                 in_code=in_code,
-                thinking=first and self._config.starts_thinking,
+                thinking=first and self.config.starts_thinking,
                 after=after,
             )
 

@@ -58,19 +58,28 @@ def test_an_error_of_the_upstream_is_unchanged() -> None:
     with fake_upstream(whole(ERROR, 429, retry_after="120")) as upstream, gateway(raw(upstream.url)) as at:
         got = post(at)
     assert (got.status_code, got.headers["retry-after"], got.json()) == (429, "120", ERROR)
-    assert len(upstream.requests) == 1, "the upstream asks for more patience than the gateway has"
 
 
-def test_a_busy_upstream_is_asked_again() -> None:
-    answers = whole(ERROR, 429, retry_after="0"), whole(COMPLETION)
-    with fake_upstream(*answers) as upstream, gateway(raw(upstream.url)) as at:
-        assert post(at).json() == COMPLETION
-    assert len(upstream.requests) == 2
+BUSY = whole(ERROR, 429, retry_after="0")
 
 
-def test_a_connection_that_is_closed_before_an_answer_is_made_again() -> None:
-    with fake_upstream([b""], whole(COMPLETION)) as upstream, gateway(raw(upstream.url)) as at:
-        assert post(at).json() == COMPLETION
+@pytest.mark.parametrize(
+    ("answers", "status", "requests"),
+    [
+        ([BUSY, whole(COMPLETION)], 200, 2),
+        ([[b""], whole(COMPLETION)], 200, 2),  # the connection is closed before an answer
+        ([BUSY], 429, 3),
+        ([whole(ERROR, 429, retry_after="120")], 429, 1),  # left to the client
+        ([whole({"error": {"code": "insufficient_quota"}}, 429)], 429, 1),
+        ([whole(ERROR, 500)], 500, 1),
+    ],
+)
+def test_what_is_repeated(answers: list[list[bytes | float]], status: int, requests: int) -> None:
+    with fake_upstream(*answers) as upstream:
+        settings = raw(upstream.url) | {"upstreams": {"fake": {"url": upstream.url}}}
+        with gateway(settings) as at:
+            assert post(at).status_code == status
+    assert len(upstream.requests) == requests
 
 
 def test_a_request_is_not_repeated_once_its_reply_has_begun() -> None:
@@ -131,8 +140,8 @@ def test_a_stream_that_is_cut_ends_with_an_error(cut: int) -> None:
     with fake_upstream(answer) as upstream, gateway(raw(upstream.url)) as at:
         got = post(at, {**CHAT, "stream": True})
     events = got.text.split("\n\n")
-    assert events[:-2] == STREAM[:cut].decode().split("\n\n")[:-1]
-    assert json.loads(events[-2].removeprefix("data: "))["error"]["code"] == "upstream_interrupted"
+    assert events[:-3] == STREAM[:cut].decode().split("\n\n")[:-1]
+    assert json.loads(events[-3].removeprefix("data: "))["error"]["code"] == "upstream_interrupted"
 
 
 def test_the_sdks_raise_the_error_of_a_stream_that_is_cut() -> None:
@@ -205,10 +214,22 @@ def test_an_upstream_that_falls_silent() -> None:
         until(lambda: upstream.left == 2)
     assert first[0] == chunk("Hel").decode().strip()
     assert first[1] == ": keep-alive"
-    assert json.loads(first[-2].removeprefix("data: "))["error"]["message"] == (
+    assert json.loads(first[-3].removeprefix("data: "))["error"]["message"] == (
         "the upstream fake: nothing arrived for 0.15 s"
     )
     assert (second.status_code, second.json()["error"]["code"]) == (504, "upstream_timeout")
+
+
+def test_an_upstream_that_dribbles() -> None:
+    """Neither a head nor a body that arrives byte by byte keeps a client waiting for ever."""
+    dribble: list[bytes | float] = [step for _ in range(60) for step in (b"x", 0.02)]
+    with (
+        fake_upstream(chunked(*dribble), [b"HTTP/1.1 200 ", *dribble]) as upstream,
+        gateway(raw(upstream.url, timeouts={"total": 0.3, "first_byte": 0.3})) as at,
+    ):
+        body, head = post(at, {**CHAT, "stream": True}), post(at)
+    assert "its reply took longer than 0.3 s" in body.text
+    assert "no answer within 0.3 s" in head.text
 
 
 def test_heartbeats_of_messages_are_pings() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -84,13 +85,14 @@ async def test_a_server_that_calls_natively_needs_nothing() -> None:
 @pytest.mark.parametrize("format", ["hermes", "llama3_json", "qwen3_coder", "pythonic"])
 async def test_calls_in_text_are_read(format: str) -> None:
     text = in_text(format)
-    found = await finding(whole({"content": text}), stream({"content": text}), stream({"content": HERMES}))
-    assert (found.whole.calls, found.streamed.calls, found.setting) == ("text", "text", "--format auto")
+    found = await finding(whole({"content": text}), stream({"content": text}))
+    assert (found.whole.calls, found.streamed.calls, found.text) == ("text", "text", None)
+    assert found.setting == "--format auto"
     assert found.streamed.format == format
 
 
 async def test_native_calls_that_come_as_text_in_a_stream() -> None:
-    found = await finding(NATIVE_WHOLE, stream({"content": HERMES}), stream({"content": HERMES}))
+    found = await finding(NATIVE_WHOLE, stream({"content": HERMES}))
     assert (str(found.whole), str(found.streamed), found.setting) == ("native", "in text (hermes)", "--format auto")
 
 
@@ -171,6 +173,14 @@ async def test_whether_the_server_enforces_grammars(said: str, grammar: bool) ->
     assert found.setting == ("--format hermes --constrained" if grammar else "let --fit try more formats")
 
 
+async def test_fit_chooses_the_setting_if_it_finds_one() -> None:
+    with server(NATIVE_WHOLE, NATIVE_STREAM) as probed:  # refuses everything after that
+        (found,) = (await probe(probed, ["qwen2.5"], fit=True)).findings
+    assert (found.fit_error, found.setting) == ("no mode did a task right", "--format auto")
+    assert replace(found, fit="hermes+c", fitted="8 of 12 tasks right").setting == "--format hermes --constrained"
+    assert replace(found, fit="native").setting == "--format auto"
+
+
 # ---------------------------------------------------------------- lists, and servers that do not answer
 
 
@@ -189,7 +199,7 @@ async def test_the_models_of_a_server() -> None:
     [
         (models_of(), ConfigError, "status 200 and lists no models: name one"),
         (models_of("a", status="404 Not Found"), ConfigError, "status 404 and lists no models"),
-        (models_of("a", status="401 Unauthorized"), ProviderError, "it needs a key: name its environment variable"),
+        (models_of("a", status="401 Unauthorized"), ProviderError, "it needs a key: name the variable that has it"),
         (b"HTTP/1.1 200 OK\r\n\r\n<html>", ConfigError, "lists no models"),
     ],
 )

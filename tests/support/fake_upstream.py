@@ -47,8 +47,10 @@ class FakeUpstream:
             gone = asyncio.ensure_future(reader.read(1))
             await self._send(self.answers[min(len(self.requests), len(self.answers)) - 1], writer, gone)
             gone.cancel()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
+        except ConnectionError:
+            self.left += 1
+        except asyncio.IncompleteReadError:
+            pass  # a connection without a request
         finally:
             writer.close()
 

@@ -18,6 +18,7 @@ import anthropic
 import httpx2
 import openai
 
+from agentkit.gateway.client_wire import ClientWire, WireName
 from agentkit.gateway.gateway_app import Gateway
 from agentkit.gateway.gateway_config import config_of
 from agentkit.gateway.gateway_server import address_of, listen, server_of
@@ -52,15 +53,20 @@ def messages(address: str) -> anthropic.Anthropic:
 
 
 @contextmanager
-def gateway(settings: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Iterator[str]:
+def gateway(
+    settings: Mapping[str, Any],
+    environment: Mapping[str, str] | None = None,
+    wires: Mapping[WireName, ClientWire] = WIRES,
+) -> Iterator[str]:
     """The URL of a gateway in a thread.
 
     Args:
         settings: as in its YAML file; without a log and at a free port, if they do not say otherwise.
         environment: the variables with keys.
+        wires: of the clients.
     """
     config = config_of({"port": 0, "log": None, **settings}, str)
-    server = server_of(Gateway(config, WIRES, environment or {}))
+    server = server_of(Gateway(config, wires, environment or {}))
     with listen(config) as listening:
         runner = asyncio.Runner(loop_factory=server.config.get_loop_factory())
         thread = threading.Thread(target=lambda: runner.run(server.serve(sockets=[listening])), daemon=True)
@@ -77,13 +83,15 @@ def gateway(settings: Mapping[str, Any], environment: Mapping[str, str] | None =
 
 def raw(url: str, wire: str = "chat", **more: Any) -> dict[str, Any]:
     """Settings of a gateway that forwards to one server."""
-    return {"upstreams": {"fake": {"url": url, "wire": wire}}, "models": {"*": {"format": "raw"}}, **more}
+    return {"upstreams": {"fake": {"url": url, "wire": wire, "repeats": 0}}, "models": {"*": {"format": "raw"}}, **more}
 
 
 @contextmanager
-def served(*options: str, folder: Path | None = None, **env: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def served(
+    *options: str, folder: Path | None = None, port: str | None = "0", **env: str
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The URL of `agentkit serve`, and its process."""
-    command = [sys.executable, "-m", "agentkit", "serve", "--port", "0", *options]
+    command = [sys.executable, "-m", "agentkit", "serve", *([] if port is None else ["--port", port]), *options]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     running = subprocess.Popen(command, cwd=folder, env={**os.environ, **env}, **pipes)
     assert running.stderr is not None
