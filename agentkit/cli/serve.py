@@ -60,12 +60,22 @@ def add(commands: Any) -> None:
     command.add_argument("--constrained", action="store_true", help="constrain calls in text by a grammar")
     command.add_argument("--retries", type=int, metavar="N", help="how often the model is asked again; default: 2")
     command.add_argument(
-        "--model-map", action="append", default=[], type=_pair, metavar="CLIENT=UPSTREAM", help="a model's other name"
+        "--model-map",
+        action="append",
+        default=[],
+        type=_pair,
+        metavar="CLIENT=UPSTREAM",
+        help="a name that clients use, and the upstream's name of that model; may be repeated",
     )
     command.add_argument("--host", help="the address to listen at; default: 127.0.0.1")
     command.add_argument("--port", type=port, help="default: 4000; 0 chooses a free one")
     command.add_argument(
-        "--key-env", action="append", default=[], type=_pair, metavar="NAME=ENV", help="a client and its key's variable"
+        "--key-env",
+        action="append",
+        default=[],
+        type=_pair,
+        metavar="CLIENT=ENV",
+        help="a client's name, and the environment variable with its key; may be repeated",
     )
     command.add_argument("--upstream-key-env", metavar="ENV", help="the environment variable with the upstream's key")
     command.add_argument(

@@ -68,25 +68,21 @@ class ChatEdit:
     def _replaced(self, events: Sequence[EditedEvent]) -> Iterator[bytes]:
         number = 0
         last: WireEvent = {}
-        for at, (raw, event, text, pieces) in enumerate(events):
+        for at, (raw, event, _, pieces) in enumerate(events):
             if event is DONE and not self.finish:
-                yield write_event(_with_delta(last, {}, "tool_calls"))
-            if event is None or not (text or _finish(event)):
+                yield write_event(_with_delta(_without_usage(last), {}, "tool_calls"))
+            if event is None or not (_finish(event) or _says(event)):
                 yield raw
                 continue
             said = "".join(piece for piece in pieces if isinstance(piece, str))
             calls = [piece for piece in pieces if isinstance(piece, RecoveredCall)]
-            if said != text or _finish(event):
-                last = event
-                yield from self._one(event, said, calls, number, first=at == 0)
-            else:
-                yield raw
-            number += len(calls)
+            yield from self._one(event, said, calls, number, first=at == 0)
+            number, last = number + len(calls), event
 
     def _one(
         self, event: WireEvent, said: str, calls: Sequence[RecoveredCall], number: int, *, first: bool
     ) -> Iterator[bytes]:
-        """Write one chunk as several: its text and what comes with that, calls from this number on, its end."""
+        """Write one chunk as several: its text, calls from this number on, its end."""
         delta, finish = event["choices"][0].get("delta") or {}, _finish(event)
         begins = first and delta.get("role")
         if said or begins or any(value for key, value in delta.items() if key not in _CARRIES_NOTHING):
@@ -125,6 +121,11 @@ class ChatEdit:
 def _finish(event: WireEvent) -> str:
     choices = event.get("choices")
     return text_of(choices[0].get("finish_reason")) if choices else ""
+
+
+def _says(event: WireEvent) -> bool:
+    choices = event.get("choices")
+    return bool(choices and mapping_of(choices[0].get("delta")).get("content"))
 
 
 def _without_usage(event: WireEvent) -> WireEvent:

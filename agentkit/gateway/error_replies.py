@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from math import ceil
+from typing import Any
 
 from agentkit.gateway.client_request import RequestRefused
-from agentkit.gateway.client_wire import ClientWire
+from agentkit.gateway.client_wire import ClientWire, WireName
 
 
 def is_error_body(wire: WireName, body: Any) -> bool:

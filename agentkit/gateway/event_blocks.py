@@ -38,7 +38,12 @@ class EventBlocks:
     @property
     def rest(self) -> bytes:
         """Return the beginning of an event that is not complete."""
-        return bytes(self._rest) if self._rest else b""
+        return bytes(self._rest)
+
+    @property
+    def complete(self) -> bool:
+        """Return whether no event is incomplete."""
+        return not self._rest
 
     def feed(self, piece: bytes) -> list[bytes]:
         """Return the events that this piece completes."""
@@ -66,21 +71,18 @@ class EventBlocks:
 
 def event_of(block: bytes) -> WireEvent | None:
     """Return the event in a block; None if it has none, or none that can be read."""
-    if (found := _ONE_LINE.fullmatch(block)) is not None:
-        name, data = found.groups()
-    else:
+    try:
+        if (found := _ONE_LINE.fullmatch(block)) is not None:
+            name, data = found.groups()
+            return _event(name.decode() if name else "", data.decode().strip())
         reader = EventReader(len(block))
         events = [*reader.feed(block), *reader.close()]
-        if len(events) != 1:
-            return None
-        name, data = events[0].name.encode(), events[0].data.encode()
-    try:
-        return _event(name, data.decode().strip())
+        return _event(events[0].name, events[0].data.strip()) if len(events) == 1 else None
     except (ValueError, RecursionError):
         return None
 
 
-def _event(name: bytes | None, data: str) -> WireEvent | None:
+def _event(name: str, data: str) -> WireEvent | None:
     if data.startswith("[DONE]"):
         return DONE
     event: Any
@@ -88,7 +90,7 @@ def _event(name: bytes | None, data: str) -> WireEvent | None:
     if end < len(data) or type(event) is not dict:
         return None
     if name and "type" not in event:
-        event["type"] = name.decode()
+        event["type"] = name
     return event
 
 

@@ -1,6 +1,6 @@
 """Anthropic messages: what an event says, and how calls take the place of text in it. Pure.
 
-A text without visible characters beside a call is no block: the API refuses one that is sent back.
+With calls, a text without visible characters is omitted: the API refuses a block of it that is sent back.
 """
 
 from __future__ import annotations

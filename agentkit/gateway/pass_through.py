@@ -3,9 +3,9 @@
 Pure: bytes in, bytes out. Knows no wire; what differs between them is in a `ReplyEdit`. Each event leaves as the bytes
 in which it came, as soon as every character of its text is certain not to be a call. When the reply is complete and has
 calls in its text, the events that wait are replaced: what is left of the text, the calls, and the changed end. A reply
-with a native call, or without calls, is byte-equal, and so is one that the token limit or a filter ended.
+with a native call, or without calls, is byte-equal, as is one that the token limit or a filter ended.
 
-It fails open: after a fault here everything passes as it came.
+It fails open: after a fault here everything passes unchanged.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -41,7 +42,7 @@ MAX_HELD: Final = 8 * 1024 * 1024
 _TAIL: Final = 64 * 1024  # bytes of an unread stream's end in which its usage is looked for
 _COMPLETE: Final = ("stop", "tool_calls")
 
-Conversation = Callable[[], Iterable[Message]]
+_Conversation = Callable[[], Iterable[Message]]
 """Returns the conversation that a reply answers. Called once, when a call is found."""
 
 
@@ -63,7 +64,7 @@ class PassThrough:
         edit: ReplyEdit,
         tools: Sequence[ToolSpec],
         record: ReplyRecord,
-        conversation: Conversation | None = None,
+        conversation: _Conversation | None = None,
         *,
         new_id: Callable[[], str] = call_id,
         new_parser: NewReader | None = None,
@@ -88,14 +89,20 @@ class PassThrough:
         if self._state == "passes":
             self._tail.add(piece)
             return piece
-        if self._state == "reads" and not self._blocks.rest and (texts := self._template.texts(piece)) is not None:
-            return self._feed_texts(piece, texts)
+        plain = self._state == "reads" and self._blocks.complete and not self._held.half
+        if plain and (read := self._template.texts(piece)) is not None:
+            return self._feed_texts(piece, *read)
         try:
             blocks = self._blocks.feed(piece)
         except Exception as fault:  # noqa: BLE001 - whatever happens, the client gets the reply
             return self._fail(fault, [])
         out = b"".join(self._pass_on(blocks))
         return piece if out == piece else out
+
+    @property
+    def between_events(self) -> bool:
+        """Return whether another event may be sent now, such as a heartbeat: none was sent in part."""
+        return self._state != "passes" or self._tail.ends_event
 
     def close(self) -> bytes:
         """Return the rest of a streamed reply, which ended here or was cut."""
@@ -104,10 +111,19 @@ class PassThrough:
             rest = self._blocks.take_rest()
             out = self._pass_on([rest]) if rest else []
             out += self._held.take_all()
-        for block in self._tail.blocks():
-            self._content(block)
+        with suppress(Exception):  # odd events there cost a count
+            self._read_tail()
         self._count()
         return b"".join(out)
+
+    def _read_tail(self) -> None:
+        """Read the usage and the finish of a stream that was passed on unread: from its first event, and its last."""
+        first, *blocks = self._tail.blocks()
+        self._content(first)
+        for block in reversed(blocks):
+            content = self._content(block)
+            if content.kind == "end" and content.finish:
+                break
 
     def whole(self, raw: bytes) -> bytes:
         """Return a whole reply: the same bytes, or JSON with calls in place of their text."""
@@ -126,33 +142,30 @@ class PassThrough:
         if self._state != "reads":
             return raw
         for part in parts:
-            self._held.add(b"", part.text)
+            text = self._held.add(b"", part.text)
             if part.kind and not self._reads_on(part):
                 return raw
-            self._read_text(part.text)
+            self._read_text(text)
         events = self._last_events(self._edit.finish)
         if not events:
             return raw
-        self._edit.edit(body, [pieces for _, _, pieces in self._held.edited(events, self._new_id)])
+        self._edit.edit(body, [pieces for _, pieces in self._held.remainders(events, self._new_id)])
         self._record_calls(events)
-        return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        return json.dumps(body).encode()
 
     # -------------------------------------------------------------- a stream
 
-    def _feed_texts(self, piece: bytes, texts: Sequence[bytes]) -> bytes:
-        """Return what may be sent after a piece of which only these texts are new."""
+    def _feed_texts(self, piece: bytes, text: str, texts: Sequence[bytes]) -> bytes:
+        """Return what may be sent after a piece of which only the text is new."""
         held = self._held
         direct = not held
         try:
-            text = b"".join(texts).decode()
             self._read_text(text)
             if direct and held.pass_by(len(text)):
                 return piece
-            blocks = [(self._template.block(each), each.decode()) for each in texts]
         except Exception as fault:  # noqa: BLE001 - whatever happens, the client gets the reply
             return self._fail(fault, [piece])
-        for block, each in blocks:
-            held.add(block, each)
+        held.add_texts(self._template.frame, texts, len(text))
         return b"".join(self._give_up() if self._is_full() else held.take())
 
     def _is_full(self) -> bool:
@@ -180,18 +193,18 @@ class PassThrough:
                 held = len(self._held) > before
                 return [*out, self._fail(fault, blocks[at + held :])]
             if self._state == "passes":
-                rest = [*blocks[at + 1 :], self._blocks.take_rest()]
-                self._tail.add(b"".join(rest))
-                return [*out, *rest]
+                rest = b"".join([*blocks[at + 1 :], self._blocks.take_rest()])
+                self._tail.add(rest)
+                return [*out, rest]
         return out
 
     def _read(self, block: bytes) -> list[bytes]:
         content = self._content(block)
         held = self._held
-        held.add(block, content.text)
+        text = held.add(block, content.text)
         if content.kind and not self._reads_on(content):
             return self._give_up()
-        self._read_text(content.text)
+        self._read_text(text)
         if content.kind == "end":
             return self._end(content.finish)
         if content.text and not content.kind and self._template.learns:
@@ -203,7 +216,7 @@ class PassThrough:
         return NOTHING if event is None else self._edit.read(event)
 
     def _reads_on(self, content: EventContent) -> bool:
-        """Read what comes before an event's text; returns whether the text is still read for calls."""
+        """Read the part of an event before its text; returns whether the text is still read for calls."""
         match content.kind:
             case "opens":
                 self._held.blank = True
@@ -231,13 +244,13 @@ class PassThrough:
             self._held.release(self._recovery.feed(Text(text)))
 
     def _end(self, finish: str) -> list[bytes]:
-        """End the reply: with its calls, or as it came."""
+        """End the reply: with its calls, or unchanged."""
         events = self._last_events(finish)
         if not events:
             return self._give_up()
         edited = [
-            EditedEvent(raw, event_of(raw), text, pieces)
-            for raw, text, pieces in self._held.edited(events, self._new_id)
+            EditedEvent(held.raw, event_of(held.raw), held.text, pieces)
+            for held, pieces in self._held.remainders(events, self._new_id)
         ]
         out = self._edit.replace(edited)
         self._record_calls(events)
@@ -280,13 +293,15 @@ class PassThrough:
         return self._held.take_all()
 
     def _fail(self, fault: Exception, blocks: Sequence[bytes]) -> bytes:
-        """Return all that was not sent, as it came."""
+        """Return all that was not sent, unchanged."""
         self._note(fault)
-        return b"".join([*self._give_up(), *blocks, self._blocks.take_rest()])
+        rest = b"".join([*blocks, self._blocks.take_rest()])
+        self._tail.add(rest)
+        return b"".join([*self._give_up(), rest])
 
     def _note(self, fault: Exception) -> None:
         self._record.recovery_failed += 1
-        _LOG.error("a reply is passed on as it came, since reading it for calls failed", exc_info=fault)
+        _LOG.error("a reply is passed on unchanged, since reading it for calls failed", exc_info=fault)
 
 
 class _Tail:
@@ -297,7 +312,13 @@ class _Tail:
         self._pieces: deque[bytes] = deque()
         self._size = 0
 
+    @property
+    def ends_event(self) -> bool:
+        return not self._pieces or self._pieces[-1].endswith((b"\n\n", b"\n\r\n", b"\r\r"))
+
     def add(self, piece: bytes) -> None:
+        if not piece:
+            return
         self._first = self._first or piece
         self._pieces.append(piece)
         self._size += len(piece)
@@ -324,7 +345,7 @@ def _parsers(tools: Sequence[ToolSpec]) -> NewReader:
 
 
 def _quoted(
-    conversation: Conversation, tools: Sequence[ToolSpec], served: Sequence[ProviderBlock]
+    conversation: _Conversation, tools: Sequence[ToolSpec], served: Sequence[ProviderBlock]
 ) -> Callable[[ToolCall], Any]:
     """Return the search for a call's tool in what the model has read, which is parsed when a call is found."""
 

@@ -11,18 +11,20 @@ from agentkit.gateway.chat_edit import ChatEdit
 from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.exchange import Answer, Exchange, Upstream, UpstreamReply
 from agentkit.gateway.messages_edit import MessagesEdit
-from agentkit.gateway.offered_tools import offered_tools
 from agentkit.gateway.pass_through import MAX_HELD, PassThrough
 from agentkit.gateway.raw_reply import forward, raw_body
 from agentkit.gateway.reply_edit import ReplyEdit
-from agentkit.gateway.reply_events import answer_read, new_call_id
+from agentkit.gateway.reply_events import answer_read, new_call_id, once
+from agentkit.gateway.request_tools import offered_tools
 from agentkit.gateway.responses_edit import ResponsesEdit
+from agentkit.gateway.upstream_model import MAX_ERROR, read_bounded, reply_in_error
 
-_EDITS: Final[Mapping[WireName, Callable[[], ReplyEdit]]] = {
+EDITS: Final[Mapping[WireName, Callable[[], ReplyEdit]]] = {
     "chat": ChatEdit,
     "messages": MessagesEdit,
     "responses": ResponsesEdit,
 }
+"""Creates what reads and edits one reply, for each wire."""
 
 
 async def answer_passed(exchange: Exchange) -> Answer:
@@ -32,17 +34,22 @@ async def answer_passed(exchange: Exchange) -> Answer:
         RequestRefused: the upstream cannot be reached, or fails with something that the client's wire has no place for.
     """
     wire, body = exchange.wire, exchange.body
-    exchange.record.format = "auto"
+    tools = offered_tools(wire.name, body)
     reply = await exchange.route.upstream.send(raw_body(exchange), exchange.headers)
     streams = reply.headers.get("content-type", "").startswith("text/event-stream")
     if reply.status < 300 and streams != (body.get("stream") is True):
         return await _converted(exchange, reply)
+    if reply.status >= 400:
+        raw = await read_bounded(reply, MAX_ERROR)
+        if tools and reply_in_error(reply.status, raw):  # it is asked again, and read
+            return await answer_read(exchange)
+        reply = reply._replace(pieces=once(raw))
     answer = await forward(reply, exchange)
     if reply.status >= 300:
         return answer
     machine = PassThrough(
-        _EDITS[wire.name](),
-        offered_tools(wire.name, body),
+        EDITS[wire.name](),
+        tools,
         exchange.record,
         lambda: wire.read(body).request.messages,
         new_id=new_call_id,

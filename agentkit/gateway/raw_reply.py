@@ -15,6 +15,7 @@ from agentkit.gateway.event_blocks import event_of
 from agentkit.gateway.exchange import Answer, Exchange, UpstreamReply
 from agentkit.gateway.http_headers import reply_headers, request_id
 from agentkit.gateway.reply_ends import has_end
+from agentkit.gateway.upstream_body import upstream_body
 from agentkit.models.provider_errors import retry_after
 from agentkit.models.stream_errors import ErrorInStream
 
@@ -48,10 +49,8 @@ async def answer_raw(exchange: Exchange) -> Answer:
 
 
 def raw_body(exchange: Exchange) -> bytes:
-    """Return a request's bytes, unchanged if its model has the same name at the upstream."""
-    if exchange.body["model"] == exchange.route.model:
-        return exchange.raw
-    return json.dumps({**exchange.body, "model": exchange.route.model}, separators=(",", ":")).encode()
+    """Return a request's bytes, in which only the name of the model may differ."""
+    return upstream_body(exchange.raw, exchange.body, {"model": exchange.route.model})
 
 
 async def forward(reply: UpstreamReply, exchange: Exchange) -> Answer:

@@ -15,7 +15,7 @@ reply is complete, or was cut at a limit."""
 
 
 class EventContent(NamedTuple):
-    """What one event says.
+    """The content of one event.
 
     Attributes:
         text: visible text.

@@ -18,7 +18,7 @@ from typing import Final
 from agentkit.errors import AgentkitError, ConfigError, FormatError, ProviderError
 from agentkit.events import SourceEvent, Text, Usage
 from agentkit.gateway.attempts import Attempt
-from agentkit.gateway.client_request import ClientRequest, RequestRefused
+from agentkit.gateway.client_request import ClientRequest, RequestRefused, too_deep
 from agentkit.gateway.exchange import Answer, Exchange, Route
 from agentkit.gateway.http_headers import reply_headers, request_id
 from agentkit.gateway.upstream_model import UpstreamModel
@@ -61,14 +61,15 @@ async def answer_read(exchange: Exchange) -> Answer:
     if not asked.request.stream:
         whole = exchange.wire.whole(asked, await reply.collect())
         body = json.dumps(whole, ensure_ascii=False).encode()
-        return Answer(200, [(b"content-type", b"application/json")], _once(body))
+        return Answer(200, [(b"content-type", b"application/json")], once(body))
     pieces = await reply.begin()
     return Answer(
         200, [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")], pieces
     )
 
 
-async def _once(body: bytes) -> AsyncGenerator[bytes, None]:
+async def once(body: bytes) -> AsyncGenerator[bytes, None]:
+    """A body in one piece."""
     yield body
 
 
@@ -233,6 +234,8 @@ def as_refusal(error: BaseException) -> RequestRefused:
     """Any failure of a reply, for its client."""
     if isinstance(error, RequestRefused):
         return error
+    if isinstance(error, RecursionError):
+        return too_deep()
     if isinstance(error, ProviderError):
         status = error.status or _STATUS.get(error.kind, 502)
         return RequestRefused(status, str(error), error.code or "upstream_error", retry_after=error.retry_after)

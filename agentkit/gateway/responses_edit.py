@@ -1,7 +1,7 @@
 """OpenAI responses: what an event says, and how calls take the place of text in it. Pure.
 
 A message's text is in the events again when it is done, and in the response at the end: it is replaced there as well.
-Calls follow the message in whose text they were found.
+Calls follow the message that they were found in.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ _OTHER: Final = EventContent(kind="other")
 _THINKING: Final = EventContent(kind="thinking")
 _CALL: Final = EventContent(kind="call")
 _CALLS: Final = ("function_call", "custom_tool_call")
+_DELTA: Final = "response.output_text.delta"
 _ENDS: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 
 _Place = tuple[int, int]  # of a text: the index of its item in the output, and its own in the item's content
@@ -38,7 +39,7 @@ class ResponsesEdit:
     def read(self, event: WireEvent) -> EventContent:
         """Read one event."""
         kind = text_of(event.get("type"))
-        if kind == "response.output_text.delta":
+        if kind == _DELTA:
             return EventContent(text_of(event.get("delta")))
         if kind.startswith("response.output_item."):
             return _item(mapping_of(event.get("item")), done=kind.endswith(".done"))
@@ -175,7 +176,7 @@ class _Stream:
         self._waiting = {at: [*calls] for at, calls in self._output.calls.items()}
 
     def write(self) -> Iterator[bytes]:
-        for raw, event, text, pieces in self._events:
+        for raw, event, _, pieces in self._events:
             if event is None:
                 yield raw
                 continue
@@ -187,15 +188,16 @@ class _Stream:
                 output = self._output.edited(items_of(response.get("output")))
                 yield self._written({**event, "response": {**response, "output": output}})
             elif "output_index" in event:
-                yield from self._of_item(kind, event, text, pieces)
+                yield from self._of_item(kind, event, pieces)
             else:
                 yield self._written(event)
 
-    def _of_item(self, kind: str, event: WireEvent, text: str, pieces: Sequence[TextPiece]) -> Iterator[bytes]:
+    def _of_item(self, kind: str, event: WireEvent, pieces: Sequence[TextPiece]) -> Iterator[bytes]:
         at, output = _index(event), self._output
         place = at, event.get("content_index", 0)
         edited = {**event, "output_index": output.place(at)}
-        if text:
+        says = kind == _DELTA
+        if says:
             edited |= {"delta": "".join(piece for piece in pieces if isinstance(piece, str))}
         elif kind == "response.output_text.done":
             edited |= {"text": output.text(place, event["text"])}
@@ -203,7 +205,7 @@ class _Stream:
             edited |= {"part": output.part(place, event["part"])}
         elif kind == "response.output_item.done":
             edited |= {"item": output.item(at, event["item"])}
-        if at not in output.dropped and not (text and not edited["delta"]):
+        if at not in output.dropped and not (says and not edited["delta"]):
             yield self._written(edited)
         if kind == "response.output_item.done":
             yield from self._calls(at)

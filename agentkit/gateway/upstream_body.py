@@ -1,4 +1,4 @@
-"""The body of a request for an upstream that speaks the client's wire: as it came, but for what must change. Pure."""
+"""The body of a request for an upstream that speaks the client's wire: unchanged, but for what must change. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def upstream_body(raw: bytes, body: Mapping[str, Any], changes: Mapping[str, Any
     If only the model's name changes, no other byte does.
 
     Args:
-        raw: the body as it came.
+        raw: the bytes of the body.
         body: the same, as JSON.
         changes: the fields, such as `model`.
 

@@ -180,24 +180,39 @@ class UpstreamModel:
             RequestRefused: any other error.
         """
         raw = await read_bounded(reply, MAX_ERROR)
+        if request.tools and (read := reply_in_error(reply.status, raw)):
+            self.opened.set()
+            return read
         error = upstream_error(reply.status, reply.headers, raw)
-        try:
-            body = json.loads(raw)
-        except (ValueError, RecursionError):
-            body = None
-        if request.tools and isinstance(body, Mapping):
-            found = ErrorInStream.of(body)
-            failure = ProviderError(
-                str(found), kind=kind_of_status(reply.status), provider=self.provider, status=reply.status,
-                code=found.code, body=found.body,
-            )  # fmt: skip
-            if read := refused_reply(failure):
-                self.opened.set()
-                return read
         wire = self._exchange.wire.name
-        if self._exchange.route.upstream.wire == wire and is_error_body(wire, body):
+        if self._exchange.route.upstream.wire == wire and is_error_body(wire, _json(raw)):
             error.body = raw
         raise error
+
+
+def reply_in_error(status: int, raw: bytes) -> tuple[SourceEvent, ...]:
+    """The model's reply in an error response: some servers refuse a reply in which they cannot read a call.
+
+    Args:
+        status: the HTTP status.
+        raw: the body.
+
+    Returns:
+        The events of the reply; none if it is another error.
+    """
+    if not isinstance(body := _json(raw), Mapping):
+        return ()
+    found = ErrorInStream.of(body)
+    kind = kind_of_status(status)
+    error = ProviderError(str(found), kind=kind, provider="", status=status, code=found.code, body=found.body)
+    return refused_reply(error)
+
+
+def _json(raw: bytes) -> Any:
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
 
 
 async def _events(received: ResponseBody, wire: Wire, form: _WireForm) -> AsyncGenerator[SourceEvent, None]:
@@ -227,11 +242,10 @@ def upstream_error(status: int, headers: Mapping[str, str], raw: bytes) -> Reque
         headers: with lower-case names.
         raw: the body.
     """
-    text = raw.decode(errors="replace")
-    try:
-        found = ErrorInStream.of(json.loads(text))
+    if isinstance(body := _json(raw), Mapping | list):
+        found = ErrorInStream.of(body)
         said, code = str(found), found.code
-    except (ValueError, RecursionError):
-        said, code = text[:500].strip() or "no reason given", None
+    else:
+        said, code = raw.decode(errors="replace")[:500].strip() or "no reason given", None
     wait = retry_after(headers, time.time())
     return RequestRefused(status, said, code or "upstream_error", retry_after=wait)

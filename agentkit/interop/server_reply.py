@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from agentkit import formats
 from agentkit.errors import FormatError
@@ -29,6 +29,8 @@ from agentkit.formats import Format, Parser, ToolSpec
 from agentkit.grammar import grammar
 from agentkit.messages import ToolCall
 from agentkit.models.argument_text import ArgumentText, ContradictedArguments
+
+T = TypeVar("T")
 
 _LOG: Final = logging.getLogger("agentkit.interop")
 
@@ -57,8 +59,8 @@ class ReadFormats:
 
     @property
     def thinking_tags(self) -> frozenset[str]:
-        """The tags around thinking, which stay in the visible text with it."""
-        return frozenset(tag.strip() for format in self.formats for pair in format.thinking for tag in pair)
+        """The tags around thinking, in lower case; they stay in the visible text with it."""
+        return frozenset(tag.strip().lower() for format in self.formats for pair in format.thinking for tag in pair)
 
 
 def parser_choices(chosen: Iterable[str | Format] | None) -> list[ReadFormats]:
@@ -93,6 +95,15 @@ class CallPiece:
     arguments: str
 
 
+def boundary(run: Callable[[], T], instead: T) -> T:
+    """Return what a function returns; if it fails, log the bug: inside a server it must cost no client its reply."""
+    try:
+        return run()
+    except Exception:  # noqa: BLE001 - the boundary to a server
+        _LOG.exception("agentkit failed inside a model server; the reply is passed on as text")
+        return instead
+
+
 class ServerReply:
     """Read one reply as it streams.
 
@@ -110,7 +121,7 @@ class ServerReply:
     def __init__(self, read: ReadFormats, tools: Sequence[ToolSpec]) -> None:
         self._thinking_tags = read.thinking_tags
         self._tools = {tool.name: tool for tool in tools}
-        self._parser = Parser(read.formats, tools) if tools else None
+        self._parser = boundary(lambda: Parser(read.formats, tools), None) if tools else None
         self._sent: dict[int, tuple[int, ArgumentText]] = {}  # by the parser's index: ours, and the arguments' text
 
     def feed(self, text: str) -> list[str | CallPiece]:
@@ -122,16 +133,13 @@ class ServerReply:
         return self._read("", last=True)
 
     def _read(self, text: str, *, last: bool) -> list[str | CallPiece]:
-        if self._parser is None:
-            return [text] if text else []
-        try:
-            events = self._parser.close(text) if last else self._parser.feed(text)
-            pieces = [piece for event in events for piece in self._pieces(event)]
-        except Exception:  # noqa: BLE001 - a bug in agentkit costs a server's client no text
-            _LOG.exception("agentkit failed to read a reply; the rest of it is passed on as text")
+        if self._parser is not None:
+            read = self._parser.close if last else self._parser.feed
+            pieces = boundary(lambda: _joined(piece for event in read(text) for piece in self._pieces(event)), None)
+            if pieces is not None:
+                return pieces
             self._parser = None
-            return [text] if text else []
-        return _joined(pieces)
+        return [text] if text else []
 
     def _pieces(self, event: SourceEvent) -> Iterable[str | CallPiece]:
         match event:
@@ -182,13 +190,9 @@ def whole_reply(read: ReadFormats, tools: Sequence[ToolSpec], text: str) -> tupl
 
     It never raises: on a bug in agentkit all of the text is visible, and the bug is logged.
     """
-    if not tools:
-        return text, []
-    try:
-        events = Parser(read.formats, tools).close(text)
-    except Exception:  # noqa: BLE001 - a bug in agentkit costs a server's client no text
-        _LOG.exception("agentkit failed to read a reply; it is passed on as text")
-        return text, []
+    events: list[SourceEvent] = [Text(text)]
+    if tools:
+        events = boundary(lambda: Parser(read.formats, tools).close(text), events)
     tags = read.thinking_tags
     return "".join(_visible(event, tags) for event in events), formats.calls(events)
 
@@ -215,12 +219,12 @@ def tool_specs(tools: Iterable[Any] | None) -> tuple[ToolSpec, ...]:
         tools: the server's objects, nested as in chat completions (`tool.function`) or flat as in responses.
     """
     functions = [getattr(tool, "function", tool) for tool in tools or ()]
-    return _specs(
-        tuple(
-            (function.name, getattr(function, "description", None) or "", json.dumps(_parameters(function)))
-            for function in functions
-            if isinstance(getattr(function, "name", None), str)
-        )
+    named = [function for function in functions if isinstance(getattr(function, "name", None), str)]
+    return boundary(
+        lambda: _specs(
+            tuple((f.name, getattr(f, "description", None) or "", json.dumps(_parameters(f))) for f in named)
+        ),
+        (),
     )
 
 

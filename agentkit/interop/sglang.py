@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from agentkit.formats import Format
+from agentkit.formats import Format, ToolSpec
 from agentkit.formats.format import PythonCall
 from agentkit.interop.peers import SGLANG, require
 from agentkit.interop.server_reply import (
     CallPiece,
     ReadFormats,
     ServerReply,
+    boundary,
     call_grammar,
     parser_choices,
     tool_specs,
@@ -122,11 +123,15 @@ class FormatDetector:
         parallel_tool_calls: bool = True,
     ) -> Any:
         """The format's grammar for forced calls, and for any if a tool is strict; None if it has none."""
-        offered, parallel = tool_specs(tools), parallel_tool_calls is not False
+        return boundary(
+            lambda: self._tag(tool_specs(tools), tool_choice, thinking_mode, parallel_tool_calls is not False), None
+        )
+
+    def _tag(self, offered: Sequence[ToolSpec], tool_choice: Any, thinking: bool, parallel: bool) -> Any:
         choice = tool_choice if isinstance(tool_choice, str) else None
         if choice is None:
-            offered = tuple(tool for tool in offered if tool.name == tool_choice.function.name)
-        tag = call_grammar(self.read, offered, choice, parallel=parallel, may_think=thinking_mode)
+            offered = [tool for tool in offered if tool.name == tool_choice.function.name]
+        tag = call_grammar(self.read, offered, choice, parallel=parallel, may_think=thinking)
         if tag is None:
             return None
         return require(SGLANG, "xgrammar").StructuralTag.model_validate(tag)

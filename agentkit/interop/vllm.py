@@ -21,6 +21,7 @@ from agentkit.interop.server_reply import (
     CallPiece,
     ReadFormats,
     ServerReply,
+    boundary,
     call_grammar,
     parser_choices,
     tool_specs,
@@ -101,7 +102,7 @@ class FormatToolParser:
         if not self._offered(request):
             return request
         request.skip_special_tokens = False  # in some checkpoints `<tool_call>` is one. Source: vllm#25281
-        tag = self._constraint(request)
+        tag = boundary(lambda: self._constraint(request), None)
         if tag is not None:
             request.structured_outputs = self.structured(structural_tag=json.dumps(tag))
             if hasattr(request, "response_format"):

@@ -16,7 +16,6 @@ from recordings import ABSENT, rows
 
 from agentkit.errors import FormatError
 from agentkit.formats import Parser, render_prompt
-from agentkit.gateway.argument_text import ArgumentText
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.wire_fields import fields_for
@@ -34,6 +33,7 @@ from agentkit.messages import (
     user,
 )
 from agentkit.models.anthropic import anthropic_messages
+from agentkit.models.argument_text import ArgumentText
 from agentkit.models.openai import chat_messages
 from agentkit.models.responses import responses_input
 from agentkit.toolspec import OutputSchema, ToolSpec

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import pytest
 
@@ -10,7 +11,10 @@ from agentkit.gateway.event_blocks import EventBlocks, event_of
 from agentkit.models.sse import EventTooLong
 from agentkit.models.wire import DONE
 
-STREAM = b'\xef\xbb\xbf: hi\n\ndata: {"a":1}\n\nevent: b\r\ndata: {"a":2}\r\n\r\ndata: {"a":\rdata: 3}\r\rdata: [DONE]\n\r\nda'
+STREAM = (
+    b'\xef\xbb\xbf: hi\n\ndata: {"a":1}\n\nevent: b\r\ndata: {"a":2}\r\n\r\n'
+    b'data: {"a":\rdata: 3}\r\rdata: [DONE]\n\r\nda'
+)
 
 
 def test_joined_they_are_the_input_and_say_the_same_however_it_is_cut() -> None:
@@ -38,7 +42,27 @@ def test_an_event_beyond_the_limit_is_kept_for_those_who_pass_it_on() -> None:
 
 @pytest.mark.parametrize(
     "block",
-    [b": comment\n\n", b"\n\n", b"data: {\n\n", b"data: [1]\n\n", b"data: {} {}\n\n", b"data: \xff\n\n", b"id: 1\n\n"],
+    [
+        b": comment\n\n",
+        b"\n\n",
+        b"data: {\n\n",
+        b"data: [1]\n\n",
+        b"data: {} {}\n\n",
+        b"data: \xff\n\n",
+        b"id: 1\ndata: \xff\n\n",
+        b"id: 1\n\n",
+    ],
 )
 def test_what_cannot_be_read_is_nothing(block: bytes) -> None:
     assert event_of(block) is None
+
+
+def test_a_long_event_in_small_pieces_takes_linear_time() -> None:
+    def seconds(length: int) -> float:
+        blocks, started = EventBlocks(1 << 30), time.process_time()
+        for _ in range(length):
+            blocks.feed(b"x" * 100)
+        return time.process_time() - started
+
+    seconds(1000)
+    assert min(seconds(40_000) for _ in range(3)) < 30 * min(seconds(4_000) for _ in range(3))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import pytest
 from upstream_replies import WIRES, chat_stream, chat_whole, chunk
 
+from agentkit.events import Usage
 from agentkit.gateway.chat_edit import ChatEdit
 from agentkit.gateway.exchange import ReplyRecord
 from agentkit.gateway.pass_through import PassThrough
@@ -130,7 +133,7 @@ def test_a_whole_reply_without_a_call_is_the_same_object() -> None:
 def test_more_than_the_limit_is_not_held() -> None:
     record = ReplyRecord()
     stream = chat_stream([*CALL])
-    assert b"".join(passed(stream, record=record, limit=5000)) == b"".join(stream)
+    assert b"".join(passed(stream, record=record, limit=2000)) == b"".join(stream)
     assert (record.recovered, record.recovery_failed) == (0, 1)
 
 
@@ -144,3 +147,93 @@ def test_a_fault_here_passes_the_reply_on() -> None:
     for pieces in (stream, [b"".join(stream)]):
         assert b"".join(passed(pieces, record=record, new_parser=new_parser)) == b"".join(stream)
     assert record.recovery_failed == 2
+
+
+def test_a_character_in_two_halves_is_one_in_the_call() -> None:
+    say = ToolSpec("say", "", {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]})
+    halves = [chunk({"content": half}).replace(b"\\\\u", b"\\u") for half in ("a\\ud83d", "\\ude00b")]
+    opened = chunk({"content": '<tool_call>\n{"name": "say", "arguments": {"text": "'})
+    stream = [*halves, opened, *halves, chunk({"content": '"}}\n</tool_call>'}), *chat_stream([])[-3:]]
+    sent = passed(stream, tools=(say,))
+    assert b"".join(sent[:2]) == b"".join(halves)
+    assert WIRES["chat"].read(b"".join(sent))[:2] == ("a\N{GRINNING FACE}b", [("say", {"text": "a\N{GRINNING FACE}b"})])
+
+
+def test_text_with_escapes_is_read_as_json_reads_it() -> None:
+    said = ["plain ", "again ", *'"quoted" \\ back\n\ttab \u00fc ', '\\", "x": "', "end"]
+    for pieces in (chat_stream([*said, CALL]), [b"".join(chat_stream([*said, CALL]))]):
+        assert WIRES["chat"].read(b"".join(passed(pieces)))[:2] == ("".join(said), [("add", {"a": 1})])
+
+
+@pytest.mark.parametrize("tools", [(), (ADD,)])
+def test_usage_and_finish_are_counted_in_what_is_not_read_too(tools: Sequence[ToolSpec]) -> None:
+    record = ReplyRecord()
+    native = {"index": 0, "id": "x", "type": "function", "function": {"name": "add", "arguments": ""}}
+    more = {"index": 0, "function": {"arguments": "1" * 1000}}
+    stream = [
+        chunk({"tool_calls": [native]}),
+        *[chunk({"tool_calls": [more]})] * 200,
+        *chat_stream([], "tool_calls")[1:],
+    ]
+    assert passed(stream, tools=tools, record=record) == [*stream, b""]
+    assert (record.usage, record.finish) == (Usage(10, 5), "tool_calls")
+
+
+def test_a_stream_without_a_finish_reason_gets_one_with_its_calls() -> None:
+    read = WIRES["chat"].read(b"".join(passed([chunk({"content": CALL}), b"data: [DONE]\n\n"])))
+    assert (read.calls, read.finish) == ([("add", {"a": 1})], "tool_calls")
+
+
+def test_a_finish_reason_that_is_repeated_is_changed_again() -> None:
+    stream = chat_stream([CALL])
+    sent = b"".join(passed([*stream[:3], stream[2], *stream[3:]]))
+    assert sent.count(b'"finish_reason":"tool_calls"') == 2
+    assert b'"stop"' not in sent
+
+
+def test_thinking_in_a_field_of_its_own_is_not_read_for_calls() -> None:
+    stream = [chunk({"reasoning_content": CALL}), *chat_stream(["3"])]
+    assert b"".join(passed(stream)) == b"".join(stream)
+    read = WIRES["chat"].read(b"".join(passed([chunk({"reasoning": "Hm."}), *chat_stream([CALL])])))
+    assert (read.thinking, read.text, read.calls) == ("Hm.", "", [("add", {"a": 1})])
+
+
+def test_a_role_in_the_first_delta_of_a_call_is_kept() -> None:
+    sent = b"".join(passed([chunk({"role": "assistant", "content": CALL}), *chat_stream([])[1:]]))
+    assert sent.startswith(chunk({"role": "assistant", "content": ""}))
+
+
+def test_calls_have_ids_of_their_own() -> None:
+    reply = PassThrough(ChatEdit(), (ADD,), ReplyRecord())
+    read = WIRES["chat"].read(b"".join([*map(reply.feed, chat_stream([CALL, CALL])), reply.close()]))
+    assert len({*read.ids, ""}) == 3
+
+
+def test_of_several_events_in_one_piece_only_those_wait_that_may_be_a_call() -> None:
+    role, *said, finish, usage, done = chat_stream(["one ", "two ", "three ", "<tool", "_box>", " four"])
+    pieces = [role + said[0], b"".join(said[1:4]), said[4] + said[5], finish + usage + done]
+    sent = passed(pieces)
+    assert sent[1] == said[1] + said[2]
+    assert b"".join(sent) == b"".join(pieces)
+
+
+@pytest.mark.parametrize("tools", [(), (ADD,)])
+def test_a_heartbeat_may_be_sent_between_events_only(tools: Sequence[ToolSpec]) -> None:
+    reply = machine(tools=tools)
+    event = chunk({"content": CALL})
+    assert reply.between_events
+    reply.feed(event[:50])
+    assert reply.between_events is bool(tools)
+    reply.feed(event[50:])
+    assert reply.between_events
+
+
+def test_long_text_after_a_call_takes_linear_time() -> None:
+    def seconds(length: int) -> float:
+        stream = chat_stream([CALL, *["and "] * length])
+        started = time.process_time()
+        assert b"tool_calls" in b"".join(passed(stream))
+        return time.process_time() - started
+
+    seconds(500)
+    assert min(seconds(20_000) for _ in range(2)) < 25 * min(seconds(2_000) for _ in range(2))

@@ -247,3 +247,13 @@ def test_a_part_without_a_form_in_the_upstreams_wire_is_refused() -> None:
         status, reply, _ = ask(url, {**request(), "messages": said})
     assert (status, upstream.requests) == (400, [])
     assert "'input_audio' has no form in the messages API" in json.loads(reply)["error"]["message"]
+
+
+@pytest.mark.parametrize("client", PATHS)
+def test_a_reply_that_the_server_refused_is_read_or_asked_again(client: WireName) -> None:
+    """llama.cpp answers 500 with the rest of the reply; see llama.cpp#23838."""
+    message = f"Failed to parse input at pos 0: {written('hermes', path='a')}"
+    refused = whole({"error": {"code": 500, "message": message, "type": "server_error"}}, 500)
+    with fake_upstream(refused) as upstream, gateway(settings(upstream.url, "auto")) as url:
+        status, reply, _ = ask(url, request(client), client)
+        assert (status, read(reply, client).calls) == (200, [("read_file", {"path": "a"})])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from recordings import ABSENT, rows
 
-from agentkit.gateway.offered_tools import offered_tools
+from agentkit.gateway.request_tools import offered_tools
 from agentkit.gateway.upstream_body import upstream_body
 
 ROWS = [row["request"]["body"] for row in rows("wire.jsonl") if row["request"]["body"]]
@@ -60,6 +60,14 @@ def test_the_tools_that_are_offered() -> None:
     (chat,) = offered_tools("chat", CHAT)
     assert (chat.name, chat.description, chat.parameters) == ("add", "Add.", schema)
     assert offered_tools("messages", messages) == offered_tools("responses", responses) == (chat,)
+
+
+def test_only_the_tool_that_must_be_called() -> None:
+    two = {"tools": [*CHAT["tools"], {"type": "function", "function": {"name": "note"}}]}
+    choice = {"type": "function", "function": {"name": "note"}}
+    assert [tool.name for tool in offered_tools("chat", {**two, "tool_choice": choice})] == ["note"]
+    named = {"tools": [{"name": "add"}, {"name": "note"}], "tool_choice": {"type": "tool", "name": "add"}}
+    assert [tool.name for tool in offered_tools("messages", named)] == ["add"]
 
 
 def test_the_same_tools_are_the_same_objects() -> None:

@@ -88,7 +88,18 @@ def test_auto_reads_the_format_that_the_model_chose() -> None:
         assert calls_of(streamed(AUTO, pieces(text, 3))) == expected
 
 
-def test_thinking_stays_in_the_text_with_its_tags() -> None:
+@pytest.mark.share(1)
+@pytest.mark.parametrize("name", [format.name for format in formats.CATALOG if format.thinking])
+def test_thinking_stays_in_the_text_with_its_tags(name: str) -> None:
+    (read,) = parser_choices([name])
+    for start, end in formats.get(name).thinking:
+        text = f"{start}First I search.{end}\n\nNo."
+        content, calls = whole_reply(read, SPECS, text)
+        assert (content.split(), calls) == (text.split(), [])
+        assert text_of(streamed(read, pieces(text, 2))) == content
+
+
+def test_a_call_in_thinking_is_text() -> None:
     text = f"<think>\nFirst {SEARCH}?\n</think>\n\nNo."
     assert whole_reply(HERMES, SPECS, text) == (text, [])
     assert text_of(streamed(HERMES, pieces(text, 2))) == text
@@ -129,6 +140,11 @@ def test_a_fault_of_ours_passes_the_rest_on_as_text(monkeypatch: pytest.MonkeyPa
     assert reply.feed("Hi. ") == ["Hi. "]
     monkeypatch.setattr(reply, "_pieces", lambda event: 1 / 0)
     assert [reply.feed("And "), reply.feed(SEARCH), reply.finish()] == [["And "], [SEARCH], []]
+
+
+def test_tools_that_cannot_be_read_leave_all_as_text() -> None:
+    broken = SimpleNamespace(name="f", parameters={"type": {1, 2}})
+    assert tool_specs([broken]) == ()
 
 
 def test_tools_nested_and_flat_and_others_left_out() -> None:

@@ -159,3 +159,35 @@ def test_a_format_of_your_own() -> None:
     assert register_formats([mine]) == ["agentkit_mine"]
     text = formats.render_calls(mine, CALLS[:1], [])
     assert [call.name for call in whole("mine", text)[1]] == ["search"]
+
+
+def test_requests_of_the_responses_api_are_adjusted_too() -> None:
+    from vllm.entrypoints.openai.responses.protocol import ResponsesRequest
+
+    tools = [{"type": "function", "strict": None, **tool["function"]} for tool in TOOLS]
+    for choice in ("required", {"type": "function", "name": "weather"}):
+        asked = ResponsesRequest(model="m", input="Hi", tools=tools, tool_choice=choice)
+        adjusted = parser("hermes", asked).adjust_request(asked)
+        assert adjusted.extract_structured_outputs().structural_tag is not None
+        assert whole("hermes", written("hermes")[0], asked)[1][1].name == "weather"
+
+
+def test_thinking_goes_to_vllms_reasoning_parser_first() -> None:
+    class Thinker(Tokenizer):
+        def get_vocab(self) -> dict[str, int]:
+            return {"<think>": 1, "</think>": 2}
+
+    asked, (text, expected) = request(stream=True), written("xml")
+    made = ParserManager.get_parser("agentkit_xml", "deepseek_r1", True, "m", tokenizer=Thinker())
+    assert made is not None
+    reasoning, content, calls = made(Thinker(), asked.tools).parse(f"Hm.</think>{text}", asked, enable_auto_tools=True)
+    assert (reasoning, content) == ("Hm.", PROSE)
+    assert [(call.name, json.loads(call.arguments)) for call in calls] == expected
+    reading, deltas = made(Thinker(), asked.tools), []
+    chunks = [("Hm.", 3), ("</think>", 2), *((piece, 3) for piece in pieces(text, 1))]
+    for n, (chunk, token) in enumerate(chunks, 1):
+        delta = reading.parse_delta(chunk, [token], asked, prompt_token_ids=[3], finished=n == len(chunks))
+        deltas += [delta.model_dump(exclude_unset=True)] if delta is not None else []
+    assert "".join(delta.get("reasoning") or "" for delta in deltas) == "Hm."
+    message = judged(deltas)
+    assert (calls_of(message), message.content.strip()) == (expected, PROSE.strip())

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agentkit.events import CallEnd, CallError, Finish, SourceEvent, Text, Thinking
+from agentkit.gateway.client_wire import WireName
 from agentkit.models import messages_wire, openai, responses_wire
 from agentkit.models.messages_wire import MessagesWire
 from agentkit.models.openai import ChatWire
@@ -63,7 +64,12 @@ MESSAGE = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", 
 
 def messages_stream(texts: Iterable[str], finish: str = "end_turn") -> list[bytes]:
     """A streamed message with one block of text."""
-    begun: dict[str, Any] = {**MESSAGE, "content": [], "stop_reason": None, "usage": {"input_tokens": 10, "output_tokens": 1}}
+    begun: dict[str, Any] = {
+        **MESSAGE,
+        "content": [],
+        "stop_reason": None,
+        "usage": {"input_tokens": 10, "output_tokens": 1},
+    }
     block = {"type": "text", "text": ""}
     return [
         named({"type": "message_start", "message": begun}),
@@ -191,7 +197,7 @@ class WireKit:
         )
 
 
-WIRES: Mapping[str, WireKit] = {
+WIRES: Mapping[WireName, WireKit] = {
     "chat": WireKit(chat_stream, chat_whole, lambda: ChatWire("p"), openai.chunks_of, "length"),
     "messages": WireKit(
         messages_stream, messages_whole, lambda: MessagesWire("p"), messages_wire.events_of, "max_tokens"

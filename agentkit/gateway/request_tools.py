@@ -26,11 +26,18 @@ _OFFERED: Final[Mapping[WireName, tuple[_Offered, str]]] = {
 
 
 def offered_tools(wire: WireName, body: Mapping[str, Any]) -> tuple[ToolSpec, ...]:
-    """Return the tools that may be called; none with `tool_choice` none, or if several replies are requested."""
-    choice, several = body.get("tool_choice"), body.get("n")
-    if not body.get("tools") or choice == "none" or mapping_of(choice).get("type") == "none":
+    """Return the tools that may be called: the one that `tool_choice` names, or all.
+
+    There are none with `tool_choice` none, or if several replies are requested.
+    """
+    choice, several = mapping_of(body.get("tool_choice")), body.get("n")
+    if not body.get("tools") or "none" in (body.get("tool_choice"), choice.get("type")):
         return ()
-    return () if type(several) is int and several > 1 else _specs(wire, json.dumps(body["tools"]))
+    if type(several) is int and several > 1:
+        return ()
+    tools = _specs(wire, json.dumps(body["tools"]))
+    named = choice.get("name") or mapping_of(choice.get("function")).get("name")
+    return tuple(tool for tool in tools if tool.name == named) if named else tools
 
 
 @lru_cache(maxsize=64)  # as many as formats keep readers for
