@@ -22,6 +22,7 @@ from agentkit.gateway.request_fields import (
     flag,
     image_at,
     invalid,
+    is_left_out,
     mapping_at,
     number,
     objects_at,
@@ -206,6 +207,8 @@ def _tools(body: Fields) -> Tools:
     offered = []
     for n, tool in enumerate(objects_at(body.get("tools"), "tools")):
         kind = tool.get("type") or "custom"
+        if is_left_out(str(kind)):
+            continue
         if kind not in ("custom", "function"):
             raise unsupported_field(
                 f"tools[{n}].type", f"a tool of the type {kind!r}", "offer a tool with an input_schema"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -20,6 +21,8 @@ UNSUPPORTED: Final = "unsupported"
 
 PART_URL: Final = "agentkit:part/"
 """The beginning of the URL of an `ImagePart` that stands for a content part that only the client's wire has."""
+
+_LOG: Final = logging.getLogger("agentkit.gateway")
 
 ANY_OBJECT: Final[Fields] = {"type": "object", "properties": {}}
 
@@ -220,6 +223,10 @@ class Tools(NamedTuple):
     parallel: bool | None = None
 
 
+MAX_NAME: Final = 256
+"""Characters of a tool's name: twice Anthropic's limit, which is the highest known."""
+
+
 def tool_at(fields: Fields, schema: str, at: str) -> ToolSpec:
     """Return a tool.
 
@@ -231,11 +238,35 @@ def tool_at(fields: Fields, schema: str, at: str) -> ToolSpec:
     name = fields.get("name")
     if not isinstance(name, str) or not name:
         raise invalid(f"{at}.name", f"expected the tool's name, found {show_value(name)}")
+    if len(name) > MAX_NAME:
+        raise invalid(f"{at}.name", f"expected at most {MAX_NAME} characters, found {len(name):,}")
     given = fields.get(schema)
     description = text_at(fields.get("description"), f"{at}.description")
     text = "{}" if given is None else json.dumps(given)
     make = _tool if len(text) + len(description) <= _MAX_KEPT else _tool.__wrapped__
     return make(name, description, text, f"{at}.{schema}")
+
+
+_PROVIDERS_TOOLS: Final = (
+    "web_search", "web_fetch", "file_search", "code_interpreter", "code_execution", "image_generation", "tool_search",
+)  # fmt: skip
+"""The types of tools that a provider runs itself begin like this."""
+
+
+def is_left_out(kind: str) -> bool:
+    """Return whether a tool of this type is left out, because its provider would run it; the log says so once.
+
+    Clients such as Codex always offer some. A tool that the client runs is never left out.
+    """
+    if not kind.startswith(_PROVIDERS_TOOLS):
+        return False
+    _log_once(kind)
+    return True
+
+
+@lru_cache
+def _log_once(kind: str) -> None:
+    _LOG.warning("a client offers the tool %s, which only its provider can run: it is left out", kind)
 
 
 _MAX_KEPT: Final = 32 * 1024  # characters of a tool that is kept: 256 of them take some 30 MiB

@@ -23,6 +23,7 @@ from agentkit.gateway.request_fields import (
     flag,
     image_at,
     invalid,
+    is_left_out,
     mapping_at,
     number,
     objects_at,
@@ -207,6 +208,8 @@ def _tools(body: Fields) -> Tools:
     offered = []
     for n, tool in enumerate(objects_at(body.get("tools"), "tools")):
         kind = tool.get("type") or "function"
+        if is_left_out(str(kind)):
+            continue
         if kind != "function":
             instead = "offer a function instead"
             raise unsupported_field(f"tools[{n}].type", f"a tool of the type {kind!r}", instead)
