@@ -122,8 +122,8 @@ def _conduct(tool_choice: str, parallel: bool | None) -> list[str]:
 def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpec]) -> str:
     """Return example calls, as many as `_EXAMPLES` allows: tools with a required parameter first, and one at least.
 
-    Written with the tools themselves, as the reply will be read, so that both share their cached openers; of many tools,
-    each alone, since the time to write one next to the others grows with their number.
+    Written with the tools themselves, as the reply will be read, so that both share their cached openers. If there are
+    many, each is written alone, since the time to write one next to the others grows with their number.
     """
     examples: list[str] = []
     left = _EXAMPLES
