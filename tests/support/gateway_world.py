@@ -141,7 +141,8 @@ def _got(found: bytes) -> Got:
 
 
 def _joined(chunks: bytes) -> tuple[bytes, bool]:
-    pieces, at = [], 0
+    pieces: list[bytes] = []
+    at = 0
     while at < len(chunks):
         end = chunks.index(b"\r\n", at)
         size = int(chunks[at:end], 16)
