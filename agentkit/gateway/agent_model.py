@@ -24,7 +24,7 @@ from agentkit.gateway.agent_reply import AgentReply, waiting_note
 from agentkit.gateway.agent_runs import AgentRuns
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import ReplyWriter
-from agentkit.gateway.exchange import Answer, Exchange
+from agentkit.gateway.exchanges import Exchange, GatewayReply
 from agentkit.threads import ThreadManager
 from agentkit.tool import ToolRegistry
 
@@ -92,7 +92,7 @@ class AgentModel:
         """The name under which it is served: the agent's."""
         return self.agent.name
 
-    async def answer(self, exchange: Exchange) -> Answer:
+    async def answer(self, exchange: Exchange) -> GatewayReply:
         """Answer one request; the status is known once the run has started.
 
         Raises:
@@ -111,10 +111,10 @@ class AgentModel:
         own = () if thread is None else ((THREAD_HEADER.encode(), thread.encode()),)
         if asked.request.stream:
             pieces = AgentPieces(exchange.wire.writer(asked), events)
-            return Answer(200, ((b"content-type", b"text/event-stream; charset=utf-8"), *own), pieces)
+            return GatewayReply(200, ((b"content-type", b"text/event-stream; charset=utf-8"), *own), pieces)
         async with aclosing(events):
             whole = exchange.wire.whole(asked, [event async for event in events])
-        return Answer(200, ((b"content-type", b"application/json"), *own), _once(json.dumps(whole).encode()))
+        return GatewayReply(200, ((b"content-type", b"application/json"), *own), _once(json.dumps(whole).encode()))
 
     async def aclose(self) -> None:
         """End the runs on threads, and close the store and the agent."""

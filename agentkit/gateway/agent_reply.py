@@ -14,7 +14,7 @@ from agentkit.agent import RunFinish, RunResult
 from agentkit.errors import ConfigError, ProviderError, StoreConflict, StoreError, ThreadBusy
 from agentkit.events import CallEnd, Event, Finish, FinishReason, SourceEvent, Text, Thinking, ToolStarted, Usage
 from agentkit.gateway.client_request import RequestRefused
-from agentkit.gateway.exchange import ReplyRecord
+from agentkit.gateway.exchanges import ReplyRecord
 
 GAP: Final = "\n\n"
 """Between the texts of two turns."""

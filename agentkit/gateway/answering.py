@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agentkit.gateway.exchange import Answer, Exchange
+from agentkit.gateway.exchanges import Exchange, GatewayReply
 
 
-async def answer(exchange: Exchange) -> Answer:
+async def answer(exchange: Exchange) -> GatewayReply:
     """Answer a request.
 
     Raises:

@@ -41,7 +41,7 @@ def put_back(value: Any, parts: Mapping[str, Mapping[str, Any]], client: WireNam
 
 
 def _url(part: Mapping[str, Any]) -> str | None:
-    """The URL of an image in any of the three wires; None if it is no image."""
+    """The URL of an image in any of the three wires; None for any other part."""
     match part:
         case {"type": "image_url", "image_url": {"url": str(url)}}:
             return url
@@ -56,7 +56,7 @@ def _converted(part: Mapping[str, Any], client: WireName, upstream: WireName) ->
     """A file in another wire.
 
     Raises:
-        RequestRefused: it is no file, or a file that only its own server has.
+        RequestRefused: it is not a file, or only its own server has the file.
     """
     name, data = _file(part)
     inline = _INLINE.fullmatch(data)
@@ -73,13 +73,13 @@ def _converted(part: Mapping[str, Any], client: WireName, upstream: WireName) ->
     raise RequestRefused(
         400,
         f"a content part of type {part.get('type')!r} has no form in the {upstream} API, which the upstream speaks: "
-        f"send it to an upstream that speaks the {client} API, or leave it out",
+        f"send it to an upstream that speaks the {client} API, or omit it",
         "unsupported_part",
     )
 
 
 def _file(part: Mapping[str, Any]) -> tuple[str, str]:
-    """The name of a file and where it is, as a data URL or another one; empty if it is no such file."""
+    """The name of a file and where it is, as a data URL or another one; empty for any other part."""
     match part:
         case {"type": "file", "file": {"file_data": str(data), **rest}}:
             return str(rest.get("filename") or "file"), data

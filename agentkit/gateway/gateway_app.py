@@ -23,7 +23,7 @@ from agentkit.gateway.answering import answer
 from agentkit.gateway.client_request import RequestRefused, too_deep
 from agentkit.gateway.client_wire import PATHS, ClientWire, WireName
 from agentkit.gateway.error_replies import error_event, error_headers
-from agentkit.gateway.exchange import Answer, Exchange, ReplyRecord, Route, ServedModel
+from agentkit.gateway.exchanges import Exchange, GatewayReply, ReplyRecord, Route, ServedModel
 from agentkit.gateway.gateway_config import GatewayConfig
 from agentkit.gateway.gateway_metrics import CONTENT_TYPE, GatewayMetrics
 from agentkit.gateway.gateway_spans import spans_of_process
@@ -224,7 +224,7 @@ class Gateway:
         headers = request_headers(asked.headers.items(), credentials=self._passes_keys)
         return Exchange(self._wires[asked.wire], body, raw, headers, asked.route, asked.record)
 
-    async def _send(self, asked: _Request, found: Answer) -> None:
+    async def _send(self, asked: _Request, found: GatewayReply) -> None:
         """Write an answer, and close it."""
         headers = dict(found.headers)
         asked.id = headers.get(b"x-request-id", b"").decode("latin-1") or f"req_{uuid4().hex}"
@@ -235,7 +235,7 @@ class Gateway:
             with suppress(Exception):  # the connection to the upstream may be closed already
                 await found.pieces.aclose()  # type: ignore[attr-defined]
 
-    async def _stream(self, asked: _Request, found: Answer, headers: dict[bytes, bytes]) -> None:
+    async def _stream(self, asked: _Request, found: GatewayReply, headers: dict[bytes, bytes]) -> None:
         sender, timeouts = asked.sender, self.config.timeouts
         await sender.start(found.status, self._head(asked, headers | _STREAM_HEADERS))
         sender.beat(HEARTBEATS[asked.wire], timeouts.heartbeat, timeouts.idle)
@@ -243,7 +243,7 @@ class Gateway:
             await sender.write(piece)
         await sender.end()
 
-    async def _whole(self, asked: _Request, found: Answer, headers: dict[bytes, bytes]) -> None:
+    async def _whole(self, asked: _Request, found: GatewayReply, headers: dict[bytes, bytes]) -> None:
         """Write a reply that is not a stream; almost always it is one piece, and its length is known."""
         sender, pieces = asked.sender, found.pieces
         first, second = await anext(pieces, b""), await anext(pieces, b"")

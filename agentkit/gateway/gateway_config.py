@@ -18,7 +18,7 @@ from agentkit.checks.spelling import did_you_mean, unknown
 from agentkit.errors import ConfigError, FormatError, install_command
 from agentkit.gateway.client_wire import PATHS, WireName
 from agentkit.models.secrets import Address
-from agentkit.models.servers import CONSTRAINED, SERVERS, Constrained
+from agentkit.models.servers import CONSTRAINED, SERVERS, Constrained, GrammarField
 
 SettingPlace = Callable[[str], str]
 """How a message names a setting, by its path, such as `models.qwen.format`."""
@@ -285,7 +285,21 @@ def _model(
             formats.get(format)
         except FormatError as e:
             raise ConfigError(f"{at(f'{place}.format')}: expected auto, raw or a text format; {e}") from e
+    if settings.get("constrained"):
+        _refuse_free(format, upstreams[settings["upstream"]], at(f"{place}.constrained"))
     return GatewayModel(name, **settings)
+
+
+def _refuse_free(format: str, upstream: UpstreamSettings, here: str) -> None:
+    """Refuse a constraint without calls in text, or without a server that accepts grammars."""
+    if format in ("auto", "raw"):
+        raise ConfigError(f"{here}: only calls in a text format are constrained: name one as format, such as xml")
+    accepting = [name for name, one in SERVERS.items() if isinstance(one.grammar, GrammarField)]
+    if upstream.server not in accepting or upstream.wire != "chat":
+        raise ConfigError(
+            f"{here}: needs a server that accepts grammars on chat completions: name it as server, one of "
+            f"{', '.join(accepting)}; found {upstream.server or 'none'}, on {upstream.wire}"
+        )
 
 
 def _refuse_open(config: GatewayConfig, at: SettingPlace) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from agentkit.gateway.exchange import Exchange, ReplyRecord
+from agentkit.gateway.exchanges import Exchange, ReplyRecord
 from agentkit.gateway.gateway_metrics import FIRST_BUCKETS, SECONDS_BUCKETS, TOKEN_BUCKETS
 
 

@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from agentkit.checks.unicode import Joiner
 from agentkit.events import ArgumentDelta, CallEnd, InventedResult, Markup, SourceEvent, Text
 from agentkit.gateway.delta_template import Frame, decode_text
 from agentkit.gateway.reply_edit import RecoveredCall, TextPiece
-from agentkit.unicode import Joiner
 
 _PER_TEXT: Final = 48  # bytes of a text that is held, in addition to its own
 

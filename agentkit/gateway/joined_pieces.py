@@ -6,7 +6,7 @@ Pure asyncio; knows no wire.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
 
 MAX_WAITING: Final = 256 * 1024
@@ -17,11 +17,13 @@ class JoinedPieces:
     """An iterator over the pieces, each with all that have come since the last one.
 
     Args:
-        pieces: read in a task of its own, from the first `anext` on.
+        pieces: read in a separate task, from the first `anext` on.
+        close: called when the iterator is closed; a generator that was never started cannot close anything.
     """
 
-    def __init__(self, pieces: AsyncGenerator[bytes, None]) -> None:
+    def __init__(self, pieces: AsyncGenerator[bytes, None], close: Callable[[], Awaitable[None]]) -> None:
         self._pieces = pieces
+        self._close = close
         self._held: list[bytes] = []
         self._size = 0
         self._task: asyncio.Task[None] | None = None
@@ -52,6 +54,7 @@ class JoinedPieces:
             self._task.cancel()
             await asyncio.wait([self._task])
         await self._pieces.aclose()
+        await self._close()
 
     async def _read(self) -> None:
         async for piece in self._pieces:

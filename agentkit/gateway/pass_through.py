@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from agentkit.events import CallEnd, ProviderBlock, SourceEvent, Text, Thinking
 from agentkit.gateway.delta_template import DeltaTemplate
 from agentkit.gateway.event_blocks import EventBlocks, event_of
-from agentkit.gateway.exchange import ReplyRecord
+from agentkit.gateway.exchanges import ReplyRecord
 from agentkit.gateway.held_events import HeldEvents
 from agentkit.gateway.reply_edit import NOTHING, EditedEvent, EventContent, ReplyEdit
 from agentkit.messages import Message, ToolCall

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from agentkit.gateway.chat_edit import ChatEdit
+from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import WireName
-from agentkit.gateway.exchange import Answer, Exchange, Upstream, UpstreamReply
+from agentkit.gateway.exchanges import Exchange, GatewayReply, Upstream, UpstreamReply
 from agentkit.gateway.messages_edit import MessagesEdit
 from agentkit.gateway.pass_through import MAX_HELD, PassThrough
-from agentkit.gateway.raw_reply import forward, raw_body
+from agentkit.gateway.raw_reply import BegunPieces, forward, raw_body
 from agentkit.gateway.reply_edit import ReplyEdit
 from agentkit.gateway.reply_events import answer_read, new_call_id, once
 from agentkit.gateway.request_tools import offered_tools
@@ -21,13 +21,13 @@ from agentkit.gateway.upstream_model import MAX_ERROR, read_bounded, reply_in_er
 
 EDITS: Final[Mapping[WireName, Callable[[], ReplyEdit]]] = {
     "chat": ChatEdit,
-    "messages": MessagesEdit,
     "responses": ResponsesEdit,
+    "messages": MessagesEdit,
 }
 """Creates what reads and edits one reply, for each wire."""
 
 
-async def answer_passed(exchange: Exchange) -> Answer:
+async def answer_passed(exchange: Exchange) -> GatewayReply:
     """Forward a request, and its reply with the calls in its text as native ones.
 
     Raises:
@@ -54,7 +54,16 @@ async def answer_passed(exchange: Exchange) -> Answer:
         lambda: wire.read(body).request.messages,
         new_id=new_call_id,
     )
-    return answer._replace(pieces=(_streamed if streams else _whole)(machine, answer.pieces))
+    if streams:
+        return answer._replace(pieces=PassedPieces(machine, answer.pieces))
+    kept: list[bytes] = []
+    size = 0
+    async for piece in answer.pieces:
+        kept.append(piece)
+        size += len(piece)
+        if size > MAX_HELD:  # it is passed on unread
+            return answer._replace(pieces=BegunPieces(b"".join(kept), answer.pieces))
+    return answer._replace(pieces=once(machine.whole(b"".join(kept))))
 
 
 class _Received:
@@ -77,7 +86,7 @@ class _Received:
         return first or await self._upstream.send(body, headers)
 
 
-async def _converted(exchange: Exchange, reply: UpstreamReply) -> Answer:
+async def _converted(exchange: Exchange, reply: UpstreamReply) -> GatewayReply:
     """A whole reply as a stream, or a stream as a whole reply: some servers ignore what was asked for.
 
     Source: unsloth#6570, chat-ui#657.
@@ -90,23 +99,33 @@ async def _converted(exchange: Exchange, reply: UpstreamReply) -> Answer:
         raise
 
 
-async def _streamed(machine: PassThrough, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    async with aclosing(pieces):  # type: ignore[type-var]  # an upstream's pieces can be closed
-        async for piece in pieces:
-            if out := machine.feed(piece):
-                yield out
-    if out := machine.close():
-        yield out
+class PassedPieces:
+    """The pieces of a streamed reply. If the upstream interrupts it, the held events come first, and then the error.
 
+    Args:
+        machine: reads and edits them.
+        pieces: of the upstream.
+    """
 
-async def _whole(machine: PassThrough, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    kept: list[bytes] = []
-    size = 0
-    async with aclosing(pieces):  # type: ignore[type-var]  # as above
-        async for piece in pieces:
-            kept.append(piece)
-            size += len(piece)
-            if size > MAX_HELD:  # it is passed on unread from here
-                yield b"".join(kept)
-                kept = []
-    yield b"".join(kept) if size > MAX_HELD else machine.whole(b"".join(kept))
+    def __init__(self, machine: PassThrough, pieces: AsyncIterator[bytes]) -> None:
+        self._machine: PassThrough | None = machine
+        self._pieces = pieces
+        self._error: RequestRefused | None = None
+
+    def __aiter__(self) -> PassedPieces:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while self._machine is not None:
+            try:
+                out = self._machine.feed(await anext(self._pieces))
+            except (StopAsyncIteration, RequestRefused) as end:
+                out, self._machine = self._machine.close(), None
+                self._error = end if isinstance(end, RequestRefused) else None
+            if out:
+                return out
+        raise self._error or StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """End the request."""
+        await self._pieces.aclose()  # type: ignore[attr-defined]  # an upstream's pieces can be closed

@@ -12,7 +12,7 @@ from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import PATHS, WireName
 from agentkit.gateway.error_replies import is_error_body
 from agentkit.gateway.event_blocks import event_of
-from agentkit.gateway.exchange import Answer, Exchange, UpstreamReply
+from agentkit.gateway.exchanges import Exchange, GatewayReply, UpstreamReply
 from agentkit.gateway.http_headers import reply_headers, request_id
 from agentkit.gateway.reply_ends import has_end
 from agentkit.gateway.upstream_body import upstream_body
@@ -31,7 +31,7 @@ _LAST: Final = 8
 _SHOWN: Final = 300  # characters of a body that is not an error of any wire
 
 
-async def answer_raw(exchange: Exchange) -> Answer:
+async def answer_raw(exchange: Exchange) -> GatewayReply:
     """Forward a request and its reply, with nothing changed but the name of the model.
 
     Raises:
@@ -53,7 +53,7 @@ def raw_body(exchange: Exchange) -> bytes:
     return upstream_body(exchange.raw, exchange.body, {"model": exchange.route.model})
 
 
-async def forward(reply: UpstreamReply, exchange: Exchange) -> Answer:
+async def forward(reply: UpstreamReply, exchange: Exchange) -> GatewayReply:
     """Return an upstream's reply in the client's wire unchanged.
 
     Raises:
@@ -68,10 +68,10 @@ async def forward(reply: UpstreamReply, exchange: Exchange) -> Answer:
         body = b"".join([piece async for piece in reply.pieces])
         if reply.status < 400 or not is_error_body(exchange.wire.name, _json(body)):
             raise unreadable(reply, body)
-        return Answer(reply.status, headers, _one(body))
+        return GatewayReply(reply.status, headers, _one(body))
     if kind.startswith("text/event-stream"):
-        return Answer(reply.status, headers, WholeEvents(reply.pieces, exchange.wire.name))
-    return Answer(reply.status, headers, await _whole(reply, exchange))
+        return GatewayReply(reply.status, headers, WholeEvents(reply.pieces, exchange.wire.name))
+    return GatewayReply(reply.status, headers, await _whole(reply, exchange))
 
 
 def unreadable(reply: UpstreamReply, body: bytes) -> RequestRefused:
@@ -153,14 +153,19 @@ def _end_of_events(text: bytes) -> int:
     return max(line_feeds + 2 if line_feeds >= 0 else 0, both + 4 if both >= 0 else 0)
 
 
-class _Whole:
-    """A reply that is not a stream: its first part has been read."""
+class BegunPieces:
+    """A reply that is not a stream.
+
+    Args:
+        start: its first part, which has been read.
+        pieces: the rest.
+    """
 
     def __init__(self, start: bytes, pieces: AsyncIterator[bytes]) -> None:
         self._start = start
         self._pieces = pieces
 
-    def __aiter__(self) -> _Whole:
+    def __aiter__(self) -> BegunPieces:
         return self
 
     async def __anext__(self) -> bytes:
@@ -172,7 +177,7 @@ class _Whole:
         await self._pieces.aclose()  # type: ignore[attr-defined]
 
 
-async def _whole(reply: UpstreamReply, exchange: Exchange) -> _Whole:
+async def _whole(reply: UpstreamReply, exchange: Exchange) -> BegunPieces:
     """A reply of which all that fits has been read, so that it is complete or its failure can be reported."""
     pieces, kept = reply.pieces, []
     size = 0
@@ -188,7 +193,7 @@ async def _whole(reply: UpstreamReply, exchange: Exchange) -> _Whole:
     except BaseException:
         await pieces.aclose()  # type: ignore[attr-defined]
         raise
-    return _Whole(body, pieces)
+    return BegunPieces(body, pieces)
 
 
 def _is_reply(body: bytes, exchange: Exchange) -> bool:

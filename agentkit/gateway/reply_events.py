@@ -9,21 +9,23 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from itertools import takewhile
 from os import urandom
 from typing import Final
 
 from agentkit.errors import AgentkitError, ConfigError, FormatError, ProviderError
 from agentkit.events import SourceEvent, Text, Usage
-from agentkit.gateway.attempts import Attempt
 from agentkit.gateway.client_request import ClientRequest, RequestRefused, too_deep
-from agentkit.gateway.exchange import Answer, Exchange, Route
+from agentkit.gateway.exchanges import Exchange, GatewayReply, Route
 from agentkit.gateway.http_headers import reply_headers, request_id
+from agentkit.gateway.joined_pieces import JoinedPieces
+from agentkit.gateway.reply_attempt import Attempt
 from agentkit.gateway.upstream_model import UpstreamModel
 from agentkit.gateway.wire_fields import PROVIDERS
-from agentkit.messages import AssistantMessage, Message
+from agentkit.messages import AssistantMessage, Message, SystemMessage, UserMessage
 from agentkit.models.base import Model, ModelRequest
 from agentkit.models.servers import SERVERS, Constrained, GrammarField
 from agentkit.models.text import TextCalling
@@ -50,7 +52,7 @@ def new_call_id() -> str:
     return f"call_{urandom(12).hex()}"
 
 
-async def answer_read(exchange: Exchange) -> Answer:
+async def answer_read(exchange: Exchange) -> GatewayReply:
     """Answer a request by events: whatever wire the upstream speaks, and in whatever format its model calls.
 
     Raises:
@@ -60,12 +62,10 @@ async def answer_read(exchange: Exchange) -> Answer:
     reply = Reply(exchange, asked)
     if not asked.request.stream:
         whole = exchange.wire.whole(asked, await reply.collect())
-        body = json.dumps(whole, ensure_ascii=False).encode()
-        return Answer(200, [(b"content-type", b"application/json")], once(body))
+        body = json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
+        return GatewayReply(200, reply.headers(b"application/json"), once(body))
     pieces = await reply.begin()
-    return Answer(
-        200, [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")], pieces
-    )
+    return GatewayReply(200, reply.headers(b"text/event-stream; charset=utf-8"), pieces)
 
 
 async def once(body: bytes) -> AsyncGenerator[bytes, None]:
@@ -85,8 +85,8 @@ class Reply:
     """
 
     def __init__(self, exchange: Exchange, asked: ClientRequest) -> None:
-        route, request = exchange.route, asked.request
-        self._exchange, self._asked = exchange, asked
+        route, request = exchange.route, replace(asked.request, messages=_one_system(asked.request.messages))
+        self._exchange, self._asked, self._request = exchange, asked, request
         self._upstream = UpstreamModel(exchange, asked)
         self._format = None if route.format == "auto" else route.format
         exchange.record.format = route.format
@@ -103,7 +103,7 @@ class Reply:
         self._readers = ReplyReaders(
             config, CallIds(new_call_id, taken), untrusted=lambda: request.messages, taught=self._format is not None
         )
-        self._hides = False  # whether the last attempt's text is no part of the reply
+        self._hides = False  # whether the last attempt's text is left out of the reply
         self._attempts = 0
 
     async def events(self) -> AsyncGenerator[SourceEvent, None]:
@@ -113,7 +113,7 @@ class Reply:
             RequestRefused: the upstream refused the request, or no attempt was an answer.
             ProviderError: the upstream failed inside its reply.
         """
-        request, record = self._asked.request, self._exchange.record
+        request, record = self._request, self._exchange.record
         own = PROVIDERS[self._exchange.wire.name]
         messages: list[Message] = list(request.messages)
         left, calls, usage, said, emptied = self._exchange.route.retries, 0, Usage(), False, False
@@ -180,7 +180,7 @@ class Reply:
             *reply_headers(own),
         ]
 
-    async def begin(self) -> AsyncGenerator[bytes, None]:
+    async def begin(self) -> JoinedPieces:
         """Ask the upstream, and return the bytes of the streamed reply once it has accepted the request.
 
         Raises:
@@ -198,7 +198,13 @@ class Reply:
             opened.cancel()
         if first.done() and not first.cancelled() and (failed := first.exception()) is not None:
             raise as_refusal(failed) from failed
-        return self._bytes(first, events)
+
+        async def close() -> None:
+            first.cancel()
+            await asyncio.wait([first])
+            await events.aclose()
+
+        return JoinedPieces(self._bytes(first, events), close)
 
     async def _bytes(
         self, first: asyncio.Future[SourceEvent], events: AsyncGenerator[SourceEvent, None]
@@ -217,13 +223,23 @@ class Reply:
                 _LOG.exception("a reply ended by a fault of the gateway")
             self._exchange.record.finish = "error"
             yield begun + writer.fail(as_refusal(error))
-        finally:
-            first.cancel()
-            await events.aclose()
+
+
+def _one_system(messages: Sequence[Message]) -> list[Message]:
+    """The conversation with one system message at most, at its beginning: most chat templates refuse any other.
+
+    Claude Code and Codex send several. A later one becomes the user's words, where it is.
+    """
+    first = list(takewhile(lambda message: isinstance(message, SystemMessage), messages))
+    rest: list[Message] = [
+        UserMessage(m.content) if isinstance(m, SystemMessage) else m for m in messages[len(first) :]
+    ]
+    text = "\n\n".join(message.content for message in first if isinstance(message, SystemMessage))
+    return [SystemMessage(text), *rest] if text else rest
 
 
 def _constrained(route: Route, request: ModelRequest) -> Constrained:
-    """Whether a reply is constrained by a grammar: as configured, and a forced call where the server accepts one."""
+    """Return whether a grammar constrains a reply: as configured, and for a forced call if the server accepts one."""
     server = route.upstream.server
     accepts = server is not None and isinstance(SERVERS[server].grammar, GrammarField)
     forced = bool(request.tools) and request.tool_choice not in ("auto", "none")

@@ -11,7 +11,7 @@ from typing import Any
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError
 from agentkit.gateway.client_request import RequestRefused
-from agentkit.gateway.exchange import NoUpstream, Route, ServedModel
+from agentkit.gateway.exchanges import NoUpstream, Route, ServedModel
 from agentkit.gateway.gateway_config import ANY_MODEL, GatewayConfig
 from agentkit.gateway.upstream import ConnectionPool, HttpUpstream
 

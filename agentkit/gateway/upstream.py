@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from agentkit.errors import ProviderError
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import PATHS, WireName
-from agentkit.gateway.exchange import UpstreamReply
+from agentkit.gateway.exchanges import UpstreamReply
 from agentkit.gateway.gateway_config import GatewayTimeouts, UpstreamSettings
 from agentkit.models.retry import Retry
 
@@ -97,6 +97,7 @@ class HttpUpstream:
         self._pool = pool
         self._retry = replace(RETRY, times=settings.repeats)
         self._base = base_url(settings.url, settings.wire)
+        self._host = urlsplit(self._base).netloc
 
     async def send(self, body: bytes, headers: Mapping[str, str]) -> UpstreamReply:
         """Send a request to the path of its wire.
@@ -190,11 +191,11 @@ class HttpUpstream:
         named = {name.lower(): value for name, value in response.headers.items()}
         if response.status >= 400:
             return UpstreamReply(response.status, named, _Known(await _error_body(response)))
-        return UpstreamReply(response.status, named, ReplyPieces(response, timeouts, self.settings.name))
+        return UpstreamReply(response.status, named, ReplyPieces(response, timeouts, self._host))
 
     def _refusal(self, status: int, reason: str, code: str) -> RequestRefused:
         self.reachable = False
-        return RequestRefused(status, f"the upstream {self.settings.name}: {reason}", code)
+        return RequestRefused(status, f"the upstream at {self._host}: {reason}", code)
 
     def _wait(self, outcome: UpstreamReply | RequestRefused, failures: int) -> float | None:
         """Seconds before the next attempt; None if there is none."""
@@ -221,17 +222,17 @@ class ReplyPieces:
     Args:
         response: its status and headers have arrived.
         timeouts: `idle` between two pieces, `total` for all of it.
-        name: the upstream's, for messages.
+        host: the upstream's, for messages.
 
     Raises:
         RequestRefused: when it is iterated; the connection was closed before the body ended (502), or it took too
             long (504).
     """
 
-    def __init__(self, response: ClientResponse, timeouts: GatewayTimeouts, name: str) -> None:
+    def __init__(self, response: ClientResponse, timeouts: GatewayTimeouts, host: str) -> None:
         self._response = response
         self._timeouts = timeouts
-        self._name = name
+        self._host = host
         self._loop = asyncio.get_running_loop()
         self._end = self._loop.time() + timeouts.total
         self._asked: float | None = None
@@ -247,10 +248,10 @@ class ReplyPieces:
         try:
             piece = await self._response.content.readany()
         except TimeoutError as e:
-            raise RequestRefused(504, f"the upstream {self._name}: {e}", "upstream_timeout") from None
+            raise RequestRefused(504, f"the upstream at {self._host}: {e}", "upstream_timeout") from None
         except (aiohttp.ClientError, ConnectionError, ValueError) as e:
             reason = f"its reply was cut off ({type(e).__name__})"
-            raise RequestRefused(502, f"the upstream {self._name}: {reason}", "upstream_interrupted") from None
+            raise RequestRefused(502, f"the upstream at {self._host}: {reason}", "upstream_interrupted") from None
         self._asked = None  # from here on, it is the client that takes its time
         if not piece:
             self._timer.cancel()

@@ -14,7 +14,7 @@ from agentkit.events import SourceEvent
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.error_replies import is_error_body
-from agentkit.gateway.exchange import Exchange, UpstreamReply
+from agentkit.gateway.exchanges import Exchange, UpstreamReply
 from agentkit.gateway.foreign_parts import put_back
 from agentkit.gateway.wire_fields import PROVIDERS, fields_for
 from agentkit.models import messages_wire, responses_wire
@@ -40,7 +40,7 @@ LINGER: Final = 2.0  # seconds for which the usage is waited for after a reply's
 
 
 class _WireForm(NamedTuple):
-    """What is particular to one wire.
+    """The properties of one wire.
 
     Attributes:
         body: creates a request's body, except limits.

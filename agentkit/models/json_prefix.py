@@ -12,11 +12,11 @@ from collections.abc import Callable
 from json.encoder import encode_basestring
 from typing import Any, Final
 
+from agentkit.checks.unicode import has_surrogate, without_surrogates
 from agentkit.formats.format import Limits
 from agentkit.formats.pieces import Pieces
 from agentkit.schemas.typed import values
 from agentkit.schemas.typed.exact import RoundedNumber
-from agentkit.unicode import has_surrogate, without_surrogates
 
 _HIGH, _LOW = "[dD][89abAB][0-9a-fA-F]{2}", "[dD][c-fC-F][0-9a-fA-F]{2}"
 _ESCAPE: Final = rf'\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{{4}}|u{_HIGH}\\u{_LOW})'  # no half of a pair

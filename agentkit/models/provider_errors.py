@@ -14,13 +14,13 @@ from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
+from agentkit.checks.unicode import escape_controls
 from agentkit.errors import ProviderError, ProviderErrorKind
 from agentkit.events import Finish, SourceEvent, Usage
 from agentkit.models import error_bodies
 from agentkit.models.response_body import Unreadable
 from agentkit.models.secrets import without_secrets
 from agentkit.models.stream_errors import NO_REASON, ErrorInStream
-from agentkit.unicode import escape_controls
 
 KINDS: Final[Mapping[int, ProviderErrorKind]] = {
     401: "authentication",

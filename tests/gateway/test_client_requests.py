@@ -18,6 +18,7 @@ from agentkit.errors import FormatError
 from agentkit.formats import Parser, render_prompt
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.client_wire import WireName
+from agentkit.gateway.request_fields import is_left_out
 from agentkit.gateway.wire_fields import fields_for
 from agentkit.gateway.wires import WIRES
 from agentkit.messages import (
@@ -196,8 +197,9 @@ RECORDED: Final = [
 
 
 def own_tools(name: WireName, body: Mapping[str, Any]) -> set[str]:
-    """The types of the tools that only this wire has."""
-    return {tool.get("type", "custom") for tool in body["tools"]} - {"custom" if name == "messages" else "function"}
+    """The types of the tools that only this wire has, without those that are left out."""
+    types = {tool.get("type", "custom") for tool in body["tools"]} - {"custom" if name == "messages" else "function"}
+    return {kind for kind in types if not is_left_out(kind)}
 
 
 WRONG_ID: Final = ("toolu_01DYJo37oETVsCdLTTcCWcdq", "toolu_01UiyhG7tywQKaqdgxyqa8z9")
@@ -230,7 +232,9 @@ def test_recorded_requests_are_read_whole(name: WireName, body: dict[str, Any]) 
     assert sorted(back) == sorted(facts(json.loads(given)))
     choice = body.get("tool_choice")
     if not (isinstance(choice, dict) and choice["type"] == "allowed_tools"):
-        assert [tool.name for tool in asked.request.tools] == [(t.get("function") or t)["name"] for t in body["tools"]]
+        assert [tool.name for tool in asked.request.tools] == [
+            (t.get("function") or t)["name"] for t in body["tools"] if not is_left_out(t.get("type", ""))
+        ]
 
 
 def test_what_only_its_wire_can_read_returns_to_it() -> None:
@@ -632,13 +636,18 @@ UNSUPPORTED: Final[list[tuple[WireName, dict[str, Any], str]]] = [
     ("responses", {"previous_response_id": "resp_1"}, "previous_response_id"),
     ("responses", {"conversation": {"id": "conv_1"}}, "conversation"),
     ("responses", {"background": True}, "background"),
-    ("responses", {"tools": [{"type": "web_search"}]}, "tools[0].type"),
-    ("responses", {"tools": [{"type": "code_interpreter", "container": {"type": "auto"}}]}, "tools[0].type"),
+    ("responses", {"tools": [{"type": "custom", "name": "apply_patch"}]}, "tools[0].type"),
     ("responses", {"input": [{"type": "item_reference", "id": "msg_1"}]}, "input[0]"),
-    ("messages", {"tools": [ANTHROPIC_TOOL, {"type": "web_search_20250305", "name": "web_search"}]}, "tools[1].type"),
+    ("messages", {"tools": [ANTHROPIC_TOOL, {"type": "bash_20250124", "name": "bash"}]}, "tools[1].type"),
     ("messages", {"tools": [{"type": "computer_20251124", "name": "computer"}]}, "tools[0].type"),
     ("messages", {"mcp_servers": [{"type": "url", "url": "https://a.org"}]}, "mcp_servers"),
 ]
+
+
+def test_tools_that_only_their_provider_can_run_are_left_out() -> None:
+    searches: list[dict[str, Any]] = [{"type": "web_search_20250305", "name": "web_search"}, ANTHROPIC_TOOL]
+    asked = anthropic(tools=searches)
+    assert [tool.name for tool in asked.request.tools] == [ANTHROPIC_TOOL["name"]]
 
 
 @pytest.mark.parametrize(("name", "fields", "param"), UNSUPPORTED)

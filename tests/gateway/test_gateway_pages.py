@@ -23,7 +23,7 @@ from text_calling_server import text_calling_server
 
 from agentkit.cli import serve
 from agentkit.gateway import gateway_config
-from agentkit.gateway.exchange import ReplyRecord
+from agentkit.gateway.exchanges import ReplyRecord
 from agentkit.gateway.gateway_config import GatewayConfig, GatewayLimits, GatewayTimeouts, UpstreamSettings, config_of
 from agentkit.gateway.gateway_metrics import GatewayMetrics
 

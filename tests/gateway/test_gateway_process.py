@@ -170,8 +170,8 @@ def test_calls_in_text_are_counted_and_logged(tmp_path: Path) -> None:
         found = figures(at)
     (call,) = got.json()["choices"][0]["message"]["tool_calls"]
     assert call["function"] == {"name": "look", "arguments": '{"at": "tea"}'}
-    assert got.headers["x-agentkit-format"] == "auto"
-    assert found['agentkit_recovered_calls_total{format="auto"}'] == 1
+    assert got.headers["x-agentkit-format"] == "hermes"
+    assert found['agentkit_recovered_calls_total{format="hermes"}'] == 1
     assert found['gen_ai_client_token_usage_sum{gen_ai_request_model="m",gen_ai_token_type="output"}'] == 20
     logged = json.loads(log.read_text())
     assert (logged["recovered"], logged["input_tokens"], logged["output_tokens"]) == (1, 9, 20)

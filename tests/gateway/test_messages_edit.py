@@ -9,7 +9,7 @@ from typing import Any
 
 from upstream_replies import WIRES, messages_stream, messages_whole, named
 
-from agentkit.gateway.exchange import ReplyRecord
+from agentkit.gateway.exchanges import ReplyRecord
 from agentkit.gateway.messages_edit import MessagesEdit
 from agentkit.gateway.pass_through import PassThrough
 from agentkit.toolspec import ToolSpec

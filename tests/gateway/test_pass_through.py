@@ -13,7 +13,7 @@ from upstream_replies import WIRES, chat_stream, chat_whole, chunk
 
 from agentkit.events import Usage
 from agentkit.gateway.chat_edit import ChatEdit
-from agentkit.gateway.exchange import ReplyRecord
+from agentkit.gateway.exchanges import ReplyRecord
 from agentkit.gateway.pass_through import PassThrough
 from agentkit.messages import Message, TextPart, ToolMessage, user
 from agentkit.toolspec import ToolSpec

@@ -11,7 +11,7 @@ import pytest
 from upstream_replies import WIRES, chunk
 
 from agentkit.gateway.client_wire import WireName
-from agentkit.gateway.exchange import ReplyRecord
+from agentkit.gateway.exchanges import ReplyRecord
 from agentkit.gateway.pass_through import PassThrough
 from agentkit.gateway.passed_reply import EDITS
 from agentkit.testing import Recording, Replay

@@ -214,9 +214,7 @@ def test_an_upstream_that_falls_silent() -> None:
         until(lambda: upstream.left == 2)
     assert first[0] == chunk("Hel").decode().strip()
     assert first[1] == ": keep-alive"
-    assert json.loads(first[-3].removeprefix("data: "))["error"]["message"] == (
-        "the upstream fake: nothing arrived for 0.15 s"
-    )
+    assert json.loads(first[-3].removeprefix("data: "))["error"]["message"].endswith("nothing arrived for 0.15 s")
     assert (second.status_code, second.json()["error"]["code"]) == (504, "upstream_timeout")
 
 

@@ -13,7 +13,7 @@ from upstream_replies import WIRES as KITS
 
 from agentkit.gateway.answering import answer
 from agentkit.gateway.client_wire import PATHS, WireName
-from agentkit.gateway.exchange import Exchange, Route, UpstreamReply
+from agentkit.gateway.exchanges import Exchange, Route, UpstreamReply
 from agentkit.gateway.wires import WIRES
 
 APIS: Final[Mapping[str, WireName]] = {

@@ -15,7 +15,7 @@ from upstream_replies import WIRES, ReadReply
 
 from agentkit.events import CallEnd, Text
 from agentkit.gateway.client_wire import WireName
-from agentkit.gateway.exchange import ReplyRecord
+from agentkit.gateway.exchanges import ReplyRecord
 from agentkit.gateway.pass_through import PassThrough
 from agentkit.gateway.passed_reply import EDITS
 from agentkit.gateway.request_tools import offered_tools

@@ -9,7 +9,7 @@ from typing import Any
 
 from upstream_replies import named, output_message, responses_stream, responses_whole
 
-from agentkit.gateway.exchange import ReplyRecord
+from agentkit.gateway.exchanges import ReplyRecord
 from agentkit.gateway.pass_through import PassThrough
 from agentkit.gateway.responses_edit import ResponsesEdit
 from agentkit.toolspec import ToolSpec

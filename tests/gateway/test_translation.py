@@ -257,3 +257,19 @@ def test_a_reply_that_the_server_refused_is_read_or_asked_again(client: WireName
     with fake_upstream(refused) as upstream, gateway(settings(upstream.url, "auto")) as url:
         status, reply, _ = ask(url, request(client), client)
         assert (status, read(reply, client).calls) == (200, [("read_file", {"path": "a"})])
+
+
+def test_several_system_messages_are_one_and_a_later_one_is_the_users() -> None:
+    said = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "developer", "content": "Be kind."},
+        {"role": "user", "content": "Hi"},
+        {"role": "system", "content": "The date changed."},
+    ]
+    with fake_upstream(stream("Hello.")) as upstream, gateway(settings(upstream.url)) as url:
+        ask(url, {**request(), "tools": [], "messages": said})
+    [body] = upstream.bodies
+    assert [(m["role"], m["content"]) for m in body["messages"]] == [
+        ("system", "Be brief.\n\nBe kind."),
+        ("user", "Hi\n\nThe date changed."),
+    ]

@@ -11,7 +11,7 @@ from agentkit.events import Finish, SourceEvent, Text, Thinking, Usage, as_json
 from agentkit.gateway.agent_model import AgentModel
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.client_wire import ReplyWriter, WireName
-from agentkit.gateway.exchange import Exchange, NoUpstream, Route
+from agentkit.gateway.exchanges import Exchange, NoUpstream, Route
 from agentkit.models import ModelRequest
 from agentkit.toolspec import ToolSpec
 

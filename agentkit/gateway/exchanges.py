@@ -55,7 +55,7 @@ class ServedModel(Protocol):
         """The model's name."""
         ...
 
-    async def answer(self, exchange: Exchange) -> Answer:
+    async def answer(self, exchange: Exchange) -> GatewayReply:
         """Answer a request.
 
         Raises:
@@ -135,7 +135,7 @@ class Exchange:
     record: ReplyRecord = field(default_factory=ReplyRecord)
 
 
-class Answer(NamedTuple):
+class GatewayReply(NamedTuple):
     """The response to a client: its status, its headers, and its body as it is made.
 
     The gateway adds its own headers, and closes `pieces` at the end and if the client leaves. Closing it ends the

@@ -82,7 +82,7 @@ class Attempt:
 
     def __init__(self, model: Model, request: ModelRequest, reader: ResponseReader, own: str, first_call: int) -> None:
         self.sent = 0
-        """The number of calls that were sent, or have begun to be."""
+        """The number of calls that were sent, whole or in part."""
         self.faults = 0
         """The number of faults of agentkit itself, after which the reply is passed on as it is."""
         self.repairs: list[str] = []
@@ -129,7 +129,7 @@ class Attempt:
                 yield from self._shown(read)
         except RequestRefused:
             raise
-        except Exception:  # noqa: BLE001 - a fault of ours must not cost the reply
+        except Exception:  # noqa: BLE001 - a bug in agentkit must not cost the reply
             yield from self._fault()
             if type(event) is not Text:
                 yield from self._unread(event)
@@ -164,7 +164,7 @@ class Attempt:
             self._reader.record.keep_one(event, self._reader.native)
 
     def _shown(self, event: Any) -> Iterator[SourceEvent]:
-        """What the client sees of an event that was read."""
+        """Return the events for the client in place of one that was read."""
         kind = type(event)
         if kind is Text or kind is Thinking:
             yield event
@@ -270,7 +270,7 @@ class Attempt:
         return again.lacking(self, self._request.tool_choice, None) or ""
 
     def failure(self, lacks: str) -> str:
-        """What was wrong, for a person."""
+        """Return the words that explain it to a person."""
         if self._failed:
             call, _, message = self._failed[0]
             return f"the model's call of {call.name or 'a tool'} could not be read: {message}"
@@ -304,11 +304,11 @@ class Attempt:
 
 def _broken(call: _ReadCall, why: str) -> RequestRefused:
     """A call that broke after the client had its beginning."""
-    return RequestRefused(502, f"the model's call of {call.start.name} broke off: {why}", "broken_call")
+    return RequestRefused(502, f"the model's call of {call.start.name} is damaged: {why}", "broken_call")
 
 
 class _RawText:
-    """The text of a reply as it came, and how much of it was read: events contain it all, in order."""
+    """The unchanged text of a reply, and how much of it was read: events contain it all, in order."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
