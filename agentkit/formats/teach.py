@@ -38,6 +38,7 @@ _OUTPUT_RULES = (
 )
 _OUTPUT_AFTER_CALLS = "A reply that calls a tool is not the final one and needs no JSON of this kind."
 
+_BESIDE = 32  # tools up to which an example is written next to all of them: 0.2 s for the first prompt
 _EXAMPLES = 2_400  # characters of all example calls, about 600 tokens: some 20 small tools
 _DEPTH = 4  # levels of a nested example: a recursive schema ends there
 
@@ -121,13 +122,15 @@ def _conduct(tool_choice: str, parallel: bool | None) -> list[str]:
 def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpec]) -> str:
     """Return example calls, as many as `_EXAMPLES` allows: tools with a required parameter first, and one at least.
 
-    Written with the tools themselves, as the reply will be read, so that both share their cached openers.
+    Written with the tools themselves, as the reply will be read, so that both share their cached openers. If there are
+    many, each is written alone, since the time to write one next to the others grows with their number.
     """
     examples: list[str] = []
     left = _EXAMPLES
     for tool in sorted(shown, key=lambda t: not t.parameters.get("required")):
         try:
-            example = f"To call {tool.name}, write:\n{example_call(format, tool, tools)}"
+            beside = tools if len(tools) <= _BESIDE else (tool,)
+            example = f"To call {tool.name}, write:\n{example_call(format, tool, beside)}"
         except FormatError:
             continue
         cost = len(example)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import json
 from math import ceil
+from typing import Any
 
 from agentkit.gateway.client_request import RequestRefused
-from agentkit.gateway.client_wire import ClientWire
+from agentkit.gateway.client_wire import ClientWire, WireName
+
+
+def is_error_body(wire: WireName, body: Any) -> bool:
+    """Return whether this is the body of an error in a wire, so that a client's SDK finds its message."""
+    error = body.get("error") if isinstance(body, dict) else None
+    return isinstance(error, dict) and "message" in error and (wire != "messages" or body.get("type") == "error")
 
 
 def error_headers(error: RequestRefused) -> list[tuple[bytes, bytes]]:

@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -21,7 +22,7 @@ from uuid import uuid4
 from agentkit.checks.spelling import did_you_mean
 from agentkit.gateway.access_log import AccessLog
 from agentkit.gateway.answering import answer
-from agentkit.gateway.client_request import RequestRefused
+from agentkit.gateway.client_request import RequestRefused, too_deep
 from agentkit.gateway.client_wire import PATHS, ClientWire, WireName
 from agentkit.gateway.error_replies import error_event, error_headers
 from agentkit.gateway.exchanges import Exchange, GatewayReply, ReplyRecord, Route, ServedModel
@@ -56,6 +57,8 @@ _STREAM_HEADERS: Final = {b"cache-control": b"no-cache", b"x-accel-buffering": b
 _WIRES: Final[Mapping[str, WireName]] = {path: wire for wire, path in PATHS.items()}
 _MODEL: Final = "/v1/models/"
 """The beginning of the path of one model."""
+_ESCAPED_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _LINGER: Final = 2.0
 """Seconds in which the rest of a refused body is read, since a client may read no reply before it has sent all."""
 
@@ -197,6 +200,8 @@ class Gateway:
             await self._fail(asked, e, receive)
         except asyncio.CancelledError:
             await self._fail(asked, RequestRefused(503, "the gateway is shutting down", "shutting_down"))
+        except RecursionError:
+            await self._fail(asked, too_deep())
         except Exception as e:  # noqa: BLE001 - a fault of the gateway must not end without an answer
             LOG.error("a fault of the gateway: %s", "".join(traceback.format_tb(e.__traceback__)) + type(e).__name__)
             await self._fail(asked, RequestRefused(500, "a fault of the gateway; its log says more", "internal_error"))
@@ -221,10 +226,7 @@ class Gateway:
                 asked.left = watch.left
 
     def _exchange(self, asked: _Request, raw: bytes) -> Exchange:
-        try:
-            body = json.loads(raw)
-        except (ValueError, RecursionError) as e:
-            raise RequestRefused(400, f"the body is not JSON: {e}", "invalid_json") from None
+        body = _json(raw)
         if not isinstance(body, dict):
             raise RequestRefused(400, f"expected a JSON object, found {raw[:60]!r}", "invalid_request")
         asked.route = self.routes.find(body.get("model"))
@@ -321,6 +323,25 @@ class Gateway:
             recovery_failed=record.recovery_failed or None,
             client_left=asked.left or None,
         )
+
+
+def _json(raw: bytes) -> Any:
+    """A body. In its strings, halves of surrogate pairs are replaced, since no encoding has them.
+
+    Raises:
+        RequestRefused: it is not JSON.
+    """
+    try:
+        body = json.loads(raw)
+        if _ESCAPED_SURROGATE.search(raw) is not None:
+            text = json.dumps(body, ensure_ascii=False)
+            if _SURROGATE.search(text) is not None:
+                return json.loads(_SURROGATE.sub("\ufffd", text))
+    except RecursionError:
+        raise too_deep() from None
+    except ValueError as e:
+        raise RequestRefused(400, f"the body is not JSON: {e}", "invalid_json") from None
+    return body
 
 
 async def _respond(send: ASGISend, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:

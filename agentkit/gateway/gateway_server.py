@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -37,10 +38,18 @@ def address_of(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-class _BoundedHead(HttpToolsProtocol):
-    """Closes a connection whose request line and headers are too long or too slow; httptools has no such limit."""
+_UPGRADE: Final = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
+
+
+class _BoundedConnection(HttpToolsProtocol):
+    """Closes a connection whose request line and headers are too long or too slow; httptools has no such limit.
+
+    It also closes one that takes none of its reply. A request that offers another protocol is read as if it did not, as
+    RFC 9110 (7.8) allows: httptools would lose its body. Java's `HttpClient` offers `h2c` by default.
+    """
 
     _size = 0
+    _unsent: asyncio.TimerHandle | None = None
     _timer: asyncio.TimerHandle | None = None
     _in_head = False
 
@@ -53,8 +62,9 @@ class _BoundedHead(HttpToolsProtocol):
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._unsent):
+            if timer is not None:
+                timer.cancel()
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
@@ -70,7 +80,30 @@ class _BoundedHead(HttpToolsProtocol):
             self._timer = None
         super().on_headers_complete()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._expect_progress()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._unsent is not None:
+            self._unsent.cancel()
+            self._unsent = None
+
+    def _expect_progress(self) -> None:
+        unsent = self.transport.get_write_buffer_size()
+        self._unsent = self.loop.call_later(self._gateway.timeouts.idle, self._check_progress, unsent)
+
+    def _check_progress(self, before: int) -> None:
+        if self.transport.get_write_buffer_size() < before:
+            self._expect_progress()
+        else:
+            self.transport.abort()
+
     def data_received(self, data: bytes) -> None:
+        if self._timer is not None and b"pgrade:" in data:
+            head, end, rest = data.partition(b"\r\n\r\n")
+            data = _UPGRADE.sub(b"\r\nx-upgrade:", head) + end + rest
         super().data_received(data)
         if self._in_head:
             self._size += len(data)
@@ -85,7 +118,7 @@ class _BoundedHead(HttpToolsProtocol):
 def server_of(gateway: Gateway) -> uvicorn.Server:
     """Return the server of a gateway; start it with `serve(sockets=[…])`."""
     settings: dict[str, Any] = {
-        "http": _BoundedHead,
+        "http": _BoundedConnection,
         "ws": "none",
         "lifespan": "on",
         "interface": "asgi3",

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from agentkit.gateway.chat_edit import ChatEdit
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import WireName
-from agentkit.gateway.exchanges import Exchange, GatewayReply
+from agentkit.gateway.exchanges import Exchange, GatewayReply, Upstream, UpstreamReply
 from agentkit.gateway.messages_edit import MessagesEdit
-from agentkit.gateway.pass_through import PassThrough
-from agentkit.gateway.raw_reply import forward, raw_body
+from agentkit.gateway.pass_through import MAX_HELD, PassThrough
+from agentkit.gateway.raw_reply import BegunPieces, forward, raw_body
 from agentkit.gateway.reply_edit import ReplyEdit
 from agentkit.gateway.reply_events import answer_read, new_call_id, once
 from agentkit.gateway.request_tools import offered_tools, only_one_call
@@ -35,12 +36,15 @@ async def answer_passed(exchange: Exchange) -> GatewayReply:
     wire, body = exchange.wire, exchange.body
     tools = offered_tools(wire.name, body)
     reply = await exchange.route.upstream.send(raw_body(exchange), exchange.headers)
+    streams = reply.headers.get("content-type", "").startswith("text/event-stream")
+    if reply.status < 300 and streams != (body.get("stream") is True):
+        return await _converted(exchange, reply)
     if reply.status >= 400:
         raw = await read_bounded(reply, MAX_ERROR)
         if tools and reply_in_error(reply.status, raw):  # it is asked again, and read
             return await answer_read(exchange)
         reply = reply._replace(pieces=once(raw))
-    answer = await forward(reply)
+    answer = await forward(reply, exchange)
     if reply.status >= 300:
         return answer
     machine = PassThrough(
@@ -51,11 +55,49 @@ async def answer_passed(exchange: Exchange) -> GatewayReply:
         new_id=new_call_id,
         only_one=only_one_call(body),
     )
-    streams = reply.headers.get("content-type", "").startswith("text/event-stream")
     if streams:
         return answer._replace(pieces=PassedPieces(machine, answer.pieces))
-    whole = machine.whole(b"".join([piece async for piece in answer.pieces]))
-    return answer._replace(pieces=once(whole))
+    kept: list[bytes] = []
+    size = 0
+    async for piece in answer.pieces:
+        kept.append(piece)
+        size += len(piece)
+        if size > MAX_HELD:  # it is passed on unread
+            return answer._replace(pieces=BegunPieces(b"".join(kept), answer.pieces))
+    return answer._replace(pieces=once(machine.whole(b"".join(kept))))
+
+
+class _Received:
+    """An upstream that has answered already.
+
+    Args:
+        upstream: answers the further requests.
+        reply: the first reply.
+    """
+
+    def __init__(self, upstream: Upstream, reply: UpstreamReply) -> None:
+        self.wire = upstream.wire
+        self.server = upstream.server
+        self._upstream = upstream
+        self._first: UpstreamReply | None = reply
+
+    async def send(self, body: bytes, headers: Mapping[str, str]) -> UpstreamReply:
+        """Return the reply; see `Upstream`."""
+        first, self._first = self._first, None
+        return first or await self._upstream.send(body, headers)
+
+
+async def _converted(exchange: Exchange, reply: UpstreamReply) -> GatewayReply:
+    """A whole reply as a stream, or a stream as a whole reply: some servers ignore what was asked for.
+
+    Source: unsloth#6570, chat-ui#657.
+    """
+    received = _Received(exchange.route.upstream, reply)
+    try:
+        return await answer_read(replace(exchange, route=replace(exchange.route, upstream=received)))
+    except BaseException:
+        await reply.pieces.aclose()  # type: ignore[attr-defined]
+        raise
 
 
 class PassedPieces:

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import json
+import time
+from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from agentkit.gateway.client_request import RequestRefused
-from agentkit.gateway.client_wire import PATHS
+from agentkit.gateway.client_wire import PATHS, WireName
+from agentkit.gateway.error_replies import is_error_body
+from agentkit.gateway.event_blocks import event_of
 from agentkit.gateway.exchanges import Exchange, GatewayReply, UpstreamReply
 from agentkit.gateway.http_headers import reply_headers, request_id
+from agentkit.gateway.reply_ends import has_end
 from agentkit.gateway.upstream_body import upstream_body
+from agentkit.models.provider_errors import retry_after
+from agentkit.models.stream_errors import ErrorInStream
 
 MAX_WHOLE: Final = 4 * 1024 * 1024
 """Bytes of a whole reply that are collected before its status is sent, so that an error can still be reported."""
 
 MAX_EVENT: Final = 1024 * 1024
 """Bytes of one event of a stream that are collected; a longer one is forwarded in parts."""
+
+_LAST: Final = 8
+"""Pieces of a stream's end in which its last event is looked for: after it come the usage and comments."""
 
 _SHOWN: Final = 300  # characters of a body that is not an error of any wire
 
@@ -35,7 +45,7 @@ async def answer_raw(exchange: Exchange) -> GatewayReply:
         raise RequestRefused(400, message, "invalid_request", param="model")
     exchange.record.format = "raw"
     reply = await route.upstream.send(raw_body(exchange), exchange.headers)
-    return await forward(reply)
+    return await forward(reply, exchange)
 
 
 def raw_body(exchange: Exchange) -> bytes:
@@ -43,11 +53,12 @@ def raw_body(exchange: Exchange) -> bytes:
     return upstream_body(exchange.raw, exchange.body, {"model": exchange.route.model})
 
 
-async def forward(reply: UpstreamReply) -> GatewayReply:
+async def forward(reply: UpstreamReply, exchange: Exchange) -> GatewayReply:
     """Return an upstream's reply in the client's wire unchanged.
 
     Raises:
-        RequestRefused: it is an error in no wire, a redirect, or was cut off before anything of it was sent.
+        RequestRefused: it is an error in no wire, a redirect, or no reply, or was cut off before anything of it was
+            sent.
     """
     kind = reply.headers.get("content-type", "")
     headers = [*reply_headers(reply.headers), (b"x-request-id", request_id(reply.headers).encode("latin-1", "replace"))]
@@ -55,21 +66,26 @@ async def forward(reply: UpstreamReply) -> GatewayReply:
         headers.append((b"content-type", kind.encode("latin-1", "replace")))
     if reply.status >= 300:
         body = b"".join([piece async for piece in reply.pieces])
-        if reply.status < 400 or not isinstance(_json(body), dict):
+        if reply.status < 400 or not is_error_body(exchange.wire.name, _json(body)):
             raise unreadable(reply, body)
         return GatewayReply(reply.status, headers, _one(body))
     if kind.startswith("text/event-stream"):
-        return GatewayReply(reply.status, headers, WholeEvents(reply.pieces))
-    return GatewayReply(reply.status, headers, await _whole(reply.pieces))
+        return GatewayReply(reply.status, headers, WholeEvents(reply.pieces, exchange.wire.name))
+    return GatewayReply(reply.status, headers, await _whole(reply, exchange))
 
 
 def unreadable(reply: UpstreamReply, body: bytes) -> RequestRefused:
     """Return the error for a reply that is not one of any wire, such as a proxy's page."""
+    found, code = _json(body), None
     shown = body[:_SHOWN].decode(errors="replace").strip()
+    if isinstance(found, dict):
+        error = ErrorInStream.of(found)
+        shown, code = str(error), error.code
     message = f"the upstream answered with status {reply.status}: {shown or 'no body'}"
-    after = reply.headers.get("retry-after", "")
-    seconds = float(after) if after.isdecimal() else None
-    return RequestRefused(reply.status if reply.status >= 400 else 502, message, "upstream_error", retry_after=seconds)
+    wait = retry_after(reply.headers, time.time())
+    return RequestRefused(
+        reply.status if reply.status >= 400 else 502, message, code or "upstream_error", retry_after=wait
+    )
 
 
 class WholeEvents:
@@ -77,12 +93,19 @@ class WholeEvents:
 
     Args:
         pieces: of the upstream.
+        wire: the upstream's.
+
+    Raises:
+        RequestRefused: when it is iterated; the stream ended, and the reply did not.
     """
 
-    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
+    def __init__(self, pieces: AsyncIterator[bytes], wire: WireName) -> None:
         self._pieces = pieces
+        self._wire = wire
         self._held: list[bytes] = []
         self._size = 0
+        self._last: deque[bytes] = deque(maxlen=_LAST)
+        self._ended = False
 
     def __aiter__(self) -> WholeEvents:
         return self
@@ -95,16 +118,29 @@ class WholeEvents:
             self._size += len(piece)
             if self._size > MAX_EVENT and end <= 0:
                 end = len(piece)
+                self._ended = self._ended or has_end(self._wire, b"".join(self._held))  # its start says what it is
             if end > 0:
                 whole, rest = b"".join(self._held), len(piece) - end
                 self._held = [whole[len(whole) - rest :]] if rest else []
                 self._size = rest
-                return whole[: len(whole) - rest] if rest else whole
-        if not self._held:
-            raise StopAsyncIteration
-        rest_of_it = b"".join(self._held)
+                found = whole[: len(whole) - rest] if rest else whole
+                self._last.append(found)
+                return found
+        return self._end()
+
+    def _end(self) -> bytes:
+        """The last event, if the upstream sent no line end after it."""
+        rest = b"".join(self._held)
         self._held = []
-        return rest_of_it
+        if not rest.endswith((b"\n", b"\r")) and event_of(rest) is None:
+            rest = b""  # a part of an event, or nothing
+        if not self._ended and not has_end(self._wire, b"".join([*self._last, rest])):
+            message = "the upstream's reply was cut off: the connection was closed before its last event"
+            raise RequestRefused(502, message, "upstream_interrupted")
+        self._ended = True
+        if not rest:
+            raise StopAsyncIteration
+        return rest
 
     async def aclose(self) -> None:
         """End the request."""
@@ -117,14 +153,19 @@ def _end_of_events(text: bytes) -> int:
     return max(line_feeds + 2 if line_feeds >= 0 else 0, both + 4 if both >= 0 else 0)
 
 
-class _Whole:
-    """A reply that is not a stream: its first part has been read."""
+class BegunPieces:
+    """A reply that is not a stream.
+
+    Args:
+        start: its first part, which has been read.
+        pieces: the rest.
+    """
 
     def __init__(self, start: bytes, pieces: AsyncIterator[bytes]) -> None:
         self._start = start
         self._pieces = pieces
 
-    def __aiter__(self) -> _Whole:
+    def __aiter__(self) -> BegunPieces:
         return self
 
     async def __anext__(self) -> bytes:
@@ -136,9 +177,9 @@ class _Whole:
         await self._pieces.aclose()  # type: ignore[attr-defined]
 
 
-async def _whole(pieces: AsyncIterator[bytes]) -> _Whole:
+async def _whole(reply: UpstreamReply, exchange: Exchange) -> BegunPieces:
     """A reply of which all that fits has been read, so that it is complete or its failure can be reported."""
-    kept = []
+    pieces, kept = reply.pieces, []
     size = 0
     try:
         async for piece in pieces:
@@ -146,10 +187,18 @@ async def _whole(pieces: AsyncIterator[bytes]) -> _Whole:
             size += len(piece)
             if size > MAX_WHOLE:
                 break
+        body = b"".join(kept)
+        if size <= MAX_WHOLE and not _is_reply(body, exchange):
+            raise unreadable(reply, body)
     except BaseException:
         await pieces.aclose()  # type: ignore[attr-defined]
         raise
-    return _Whole(b"".join(kept), pieces)
+    return BegunPieces(body, pieces)
+
+
+def _is_reply(body: bytes, exchange: Exchange) -> bool:
+    """Whether it is an object, or the stream that was asked for with another content type."""
+    return isinstance(_json(body), dict) or (exchange.body.get("stream") is True and has_end(exchange.wire.name, body))
 
 
 async def _one(body: bytes) -> AsyncIterator[bytes]:

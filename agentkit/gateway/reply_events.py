@@ -18,7 +18,7 @@ from typing import Final
 
 from agentkit.errors import AgentkitError, ConfigError, FormatError, ProviderError
 from agentkit.events import SourceEvent, Text, Usage
-from agentkit.gateway.client_request import ClientRequest, RequestRefused
+from agentkit.gateway.client_request import ClientRequest, RequestRefused, too_deep
 from agentkit.gateway.exchanges import Exchange, GatewayReply, Route
 from agentkit.gateway.http_headers import reply_headers, request_id
 from agentkit.gateway.joined_pieces import JoinedPieces
@@ -250,6 +250,8 @@ def as_refusal(error: BaseException) -> RequestRefused:
     """Any failure of a reply, for its client."""
     if isinstance(error, RequestRefused):
         return error
+    if isinstance(error, RecursionError):
+        return too_deep()
     if isinstance(error, ProviderError):
         status = error.status or _STATUS.get(error.kind, 502)
         return RequestRefused(status, str(error), error.code or "upstream_error", retry_after=error.retry_after)

@@ -127,7 +127,7 @@ def whole_reply(events: Iterable[SourceEvent]) -> WholeReply:
             _add(reply, calls, event)
     _end_words(reply, kind, words)
     if reply.finish.reason == "error":
-        raise FAILED
+        raise RequestRefused(FAILED.status, FAILED.message, FAILED.code)  # one object would keep all its tracebacks
     return reply
 
 

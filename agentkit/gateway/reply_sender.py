@@ -62,8 +62,9 @@ class ReplySender:
 
     async def end(self, piece: bytes = b"") -> None:
         """Send the last piece."""
-        self.stop()
+        self._writing = perf_counter()
         await self._send({"type": "http.response.body", "body": piece, "more_body": False})
+        self.stop()
 
     def stop(self) -> None:
         """Stop the heartbeats."""

@@ -223,6 +223,10 @@ class Tools(NamedTuple):
     parallel: bool | None = None
 
 
+MAX_NAME: Final = 256
+"""Characters of a tool's name: twice Anthropic's limit, which is the highest known."""
+
+
 def tool_at(fields: Fields, schema: str, at: str) -> ToolSpec:
     """Return a tool.
 
@@ -234,6 +238,8 @@ def tool_at(fields: Fields, schema: str, at: str) -> ToolSpec:
     name = fields.get("name")
     if not isinstance(name, str) or not name:
         raise invalid(f"{at}.name", f"expected the tool's name, found {show_value(name)}")
+    if len(name) > MAX_NAME:
+        raise invalid(f"{at}.name", f"expected at most {MAX_NAME} characters, found {len(name):,}")
     given = fields.get(schema)
     description = text_at(fields.get("description"), f"{at}.description")
     text = "{}" if given is None else json.dumps(given)

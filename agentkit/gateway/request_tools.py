@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final
 
+from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import WireName
+from agentkit.gateway.request_fields import tool_at
 from agentkit.models.wire import items_of, mapping_of
 from agentkit.toolspec import ToolSpec
 
@@ -35,7 +38,8 @@ def offered_tools(wire: WireName, body: Mapping[str, Any]) -> tuple[ToolSpec, ..
         return ()
     if type(several) is int and several > 1:
         return ()
-    tools = _specs(wire, json.dumps(body["tools"]))
+    text = json.dumps(body["tools"])
+    tools = (_specs if len(text) <= _MAX_KEPT else _specs.__wrapped__)(wire, text)
     named = choice.get("name") or mapping_of(choice.get("function")).get("name")
     return tuple(tool for tool in tools if tool.name == named) if named else tools
 
@@ -46,6 +50,9 @@ def only_one_call(body: Mapping[str, Any]) -> bool:
     return disabled is True or body.get("parallel_tool_calls") is False
 
 
+_MAX_KEPT: Final = 256 * 1024  # characters of tools that are kept: 64 of them take some 100 MiB
+
+
 @lru_cache(maxsize=64)  # as many as formats keep readers for
 def _specs(wire: WireName, tools: str) -> tuple[ToolSpec, ...]:
     return tuple(_read(wire, json.loads(tools)))
@@ -54,6 +61,5 @@ def _specs(wire: WireName, tools: str) -> tuple[ToolSpec, ...]:
 def _read(wire: WireName, tools: object) -> Iterator[ToolSpec]:
     declared, schema = _OFFERED[wire]
     for tool in map(declared, items_of(tools)):
-        if isinstance(name := tool.get("name"), str) and name:
-            parameters = mapping_of(tool.get(schema)) or {"type": "object", "properties": {}}
-            yield ToolSpec(name, str(tool.get("description") or ""), parameters)
+        with suppress(RequestRefused):  # it is the upstream that refuses it
+            yield tool_at(tool, schema, "tools")

@@ -34,11 +34,18 @@ ERROR_SECONDS: Final = 10.0
 REPEATED: Final = frozenset((429, 503, 529))
 """Statuses of a server that has not started on the request."""
 
+STATUSES: Final = range(200, 600)
+"""The statuses that a client can be given. Source: RFC 9110, 15."""
+
 RETRY: Final = Retry(times=2, first=0.5, longest=4.0, patience=2.0)
 """How a request is repeated. A client repeats it as well, so longer waits are left to it."""
 
 KEEP_ALIVE: Final = 4.0
 """Seconds that an idle connection is kept: less than uvicorn, vLLM and Node.js keep it, which is 5 s."""
+
+LOST: Final = 1.0
+"""Seconds between two looks at the connection of a reply that is waited for: aiohttp does not report an end inside
+chunks that it cannot read. Source: its `ResponseHandler.data_received`, which fails the connection, not the body."""
 
 ANTHROPIC_VERSION: Final = "2023-06-01"
 
@@ -177,6 +184,9 @@ class HttpUpstream:
             return self._refusal(502, _reason(e), "upstream_unreachable")
         except (aiohttp.ClientError, ValueError) as e:
             return self._refusal(502, f"its answer is not HTTP ({type(e).__name__})", "upstream_invalid")
+        if response.status not in STATUSES:
+            response.close()
+            return self._refusal(502, f"its answer has the status {response.status}", "upstream_invalid")
         self.reachable = response.status < 500
         named = {name.lower(): value for name, value in response.headers.items()}
         if response.status >= 400:
@@ -226,7 +236,7 @@ class ReplyPieces:
         self._loop = asyncio.get_running_loop()
         self._end = self._loop.time() + timeouts.total
         self._asked: float | None = None
-        self._timer = self._loop.call_later(min(timeouts.idle, timeouts.total), self._check)
+        self._timer = self._loop.call_later(min(timeouts.idle, timeouts.total, LOST), self._check)
 
     def __aiter__(self) -> ReplyPieces:
         return self
@@ -258,13 +268,20 @@ class ReplyPieces:
         now = self._loop.time()
         asked = now if self._asked is None else self._asked
         due = min(asked + self._timeouts.idle, self._end)
+        if self._asked is not None and self._is_lost():
+            self._response.content.set_exception(ConnectionResetError())
+            return
         if now < due:
-            self._timer = self._loop.call_later(due - now, self._check)
+            self._timer = self._loop.call_later(min(due - now, LOST), self._check)
             return
         late = now >= self._end
         seconds = self._timeouts.total if late else self._timeouts.idle
         reason = f"its reply took longer than {seconds:g} s" if late else f"nothing arrived for {seconds:g} s"
         self._response.content.set_exception(TimeoutError(reason))
+
+    def _is_lost(self) -> bool:
+        connection = self._response.connection
+        return connection is not None and connection.protocol is not None and not connection.protocol.connected
 
 
 class _Known:

@@ -13,6 +13,7 @@ from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import SourceEvent
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.client_wire import WireName
+from agentkit.gateway.error_replies import is_error_body
 from agentkit.gateway.exchanges import Exchange, UpstreamReply
 from agentkit.gateway.foreign_parts import put_back
 from agentkit.gateway.wire_fields import PROVIDERS, fields_for
@@ -191,7 +192,8 @@ class UpstreamModel:
             self.opened.set()
             return read
         error = upstream_error(reply.status, reply.headers, raw)
-        if self._exchange.route.upstream.wire == self._exchange.wire.name and isinstance(_json(raw), Mapping):
+        wire = self._exchange.wire.name
+        if self._exchange.route.upstream.wire == wire and is_error_body(wire, _json(raw)):
             error.body = raw
         raise error
 

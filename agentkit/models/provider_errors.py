@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
+from math import isfinite
 from typing import Any, Final, NamedTuple
 
 from agentkit.checks.unicode import escape_controls
@@ -222,7 +223,8 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds that a provider asked to wait: `retry-after-ms`, or `retry-after` in seconds or as a date; or None."""
     for name, in_a_second in (("retry-after-ms", 1000), ("retry-after", 1)):
         with suppress(KeyError, ValueError):
-            return max(0.0, float(headers[name]) / in_a_second)
+            if isfinite(seconds := float(headers[name]) / in_a_second):
+                return max(0.0, seconds)
     with suppress(KeyError, ValueError):
         return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - now)
     return None

@@ -233,12 +233,12 @@ def test_an_upstream_that_dribbles() -> None:
 def test_heartbeats_of_messages_are_pings() -> None:
     settings = raw("x", "messages", timeouts={"heartbeat": 0.05})
     with (
-        fake_upstream(chunked(b"event: a\ndata: {}\n\n", 0.13, b"event: b\ndata: {}\n\n")) as upstream,
+        fake_upstream(chunked(b"event: a\ndata: {}\n\n", 0.13, b"event: message_stop\ndata: {}\n\n")) as upstream,
         gateway(settings | {"upstreams": {"fake": {"url": upstream.url, "wire": "messages"}}}) as at,
     ):
         got = post(at, {**CHAT, "stream": True}, "/v1/messages").text
     ping = 'event: ping\ndata: {"type": "ping"}\n\n'
-    assert got == f"event: a\ndata: {{}}\n\n{ping}{ping}event: b\ndata: {{}}\n\n"
+    assert got == f"event: a\ndata: {{}}\n\n{ping}{ping}event: message_stop\ndata: {{}}\n\n"
 
 
 def test_raw_needs_the_wire_of_the_server() -> None:
