@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from agentkit.checks.callers import LOOPBACK, refusal
+from agentkit.checks.missing_await import EnteredAsync
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.gateway_config import GatewayConfig
 
@@ -183,7 +184,7 @@ class RequestSlots:
             self.waiting -= 1
 
 
-class ClientWatch:
+class ClientWatch(EnteredAsync):
     """Cancels the task that runs the block if the client leaves; then the block ends, and `left` is True.
 
     Args:
