@@ -14,10 +14,12 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Any, Final
 from uuid import uuid4
 
+from agentkit.checks.spelling import did_you_mean
 from agentkit.gateway.access_log import AccessLog
 from agentkit.gateway.answering import answer
 from agentkit.gateway.client_request import RequestRefused, too_deep
@@ -53,6 +55,8 @@ HEARTBEATS: Final[Mapping[WireName, bytes]] = {
 
 _STREAM_HEADERS: Final = {b"cache-control": b"no-cache", b"x-accel-buffering": b"no"}  # nginx would collect a stream
 _WIRES: Final[Mapping[str, WireName]] = {path: wire for wire, path in PATHS.items()}
+_MODEL: Final = "/v1/models/"
+"""The beginning of the path of one model."""
 _ESCAPED_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _LINGER: Final = 2.0
@@ -146,6 +150,8 @@ class Gateway:
         """A path that is not a request to a model."""
         path, method = scope["path"], scope["method"]
         page = self._pages.get(path)
+        if path.startswith(_MODEL):
+            page = partial(self._models, name=path.removeprefix(_MODEL))
         try:
             self._guards.check(scope, public=path == "/healthz")
             if page is None and path not in _WIRES:
@@ -169,10 +175,14 @@ class Gateway:
     async def _figures(self, headers: Mapping[bytes, bytes]) -> tuple[bytes, bytes]:
         return CONTENT_TYPE, self._metrics.text().encode(errors="replace")
 
-    async def _models(self, headers: Mapping[bytes, bytes]) -> tuple[bytes, bytes]:
+    async def _models(self, headers: Mapping[bytes, bytes], name: str | None = None) -> tuple[bytes, bytes]:
+        """The list of models, or the one of this name in it."""
         names = await self.routes.names(request_headers(headers.items(), credentials=self._passes_keys))
-        found = model_list(names, anthropic=b"anthropic-version" in headers)
-        return b"application/json", json.dumps(found).encode()
+        if name is not None and name not in names:
+            message = f"there is no model {name[:100]!r}{did_you_mean(name, names)}"
+            raise RequestRefused(404, message, "model_not_found", param="model")
+        found = model_list(names if name is None else [name], anthropic=b"anthropic-version" in headers)
+        return b"application/json", json.dumps(found if name is None else found["data"][0]).encode()
 
     # ---------------------------------------------------------------- replies
 

@@ -70,13 +70,18 @@ class _Span(NamedTuple):
 class HeldEvents:
     """Events in the order in which they came. Positions are characters of the reply's whole text.
 
+    Args:
+        limit: bytes that are held at most.
+
     Attributes:
+        limit: the same.
         size: bytes that are held, about.
         half: whether half a character waits for its other half.
         blank: whether a text has started and nothing visible of it is certain: then nothing leaves.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
         self.size = 0
         self.blank = False
         self.half = False
@@ -87,6 +92,11 @@ class HeldEvents:
 
     def __len__(self) -> int:
         return len(self._events)
+
+    @property
+    def full(self) -> bool:
+        """Return whether more is held than the limit allows."""
+        return self.size > self.limit
 
     def add(self, raw: bytes, text: str) -> str:
         """Hold an event with this text; returns the text to read. Half a character waits for its other half."""

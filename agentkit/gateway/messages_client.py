@@ -10,6 +10,7 @@ from agentkit.events import SourceEvent
 from agentkit.gateway.client_conversation import ClientConversation
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.client_wire import WireName
+from agentkit.gateway.foreign_thinking import chat_thinking
 from agentkit.gateway.messages_reply import MessagesReply, messages_error, whole_message
 from agentkit.gateway.request_fields import (
     Fields,
@@ -157,6 +158,8 @@ class _Messages:
                 return [TextPart(text)] if text else []
             case "thinking":
                 text = text_at(block.get("thinking"), f"{at}.thinking")
+                if (thought := chat_thinking(text, block.get("signature"))) is not None:
+                    return [thought]
                 if block.get("signature"):
                     return [ThinkingPart(text, _PROVIDER, block)]
                 return [ThinkingPart(text)] if text else []  # of another upstream's model: without its signature

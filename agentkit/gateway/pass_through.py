@@ -13,12 +13,12 @@ from __future__ import annotations
 import json
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from agentkit.events import CallEnd, ProviderBlock, SourceEvent, Text, Thinking
+from agentkit.events import CallEnd, InventedResult, Markup, ProviderBlock, SourceEvent, Text, Thinking
 from agentkit.gateway.delta_template import DeltaTemplate
 from agentkit.gateway.event_blocks import EventBlocks, event_of
 from agentkit.gateway.exchanges import ReplyRecord
@@ -57,6 +57,7 @@ class PassThrough:
         new_id: creates the id of a recovered call.
         new_parser: creates a parser for every format; see `Recovery`.
         limit: bytes that wait at most.
+        only_one: whether a reply has one call at most: what the model wrote after the first one is dropped.
     """
 
     def __init__(
@@ -69,16 +70,17 @@ class PassThrough:
         new_id: Callable[[], str] = call_id,
         new_parser: NewReader | None = None,
         limit: int = MAX_HELD,
+        only_one: bool = False,
     ) -> None:
         self._edit = edit
         self._record = record
         self._new_id = new_id
-        self._limit = limit
+        self._only_one = only_one
         self._served: list[ProviderBlock] = []  # the provider's own blocks, which the text after them may quote
         quoted = None if conversation is None else _quoted(conversation, tools, self._served)
         self._recovery = Recovery(new_parser or _parsers(tools), tools, quoted)
         self._blocks = EventBlocks(limit)
-        self._held = HeldEvents()
+        self._held = HeldEvents(limit)
         self._template = DeltaTemplate(self._text_of)
         self._thinks = False
         self._state: Literal["reads", "ended", "passes"] = "reads" if tools else "passes"
@@ -169,10 +171,10 @@ class PassThrough:
         return b"".join(self._give_up() if self._is_full() else held.take())
 
     def _is_full(self) -> bool:
-        if self._held.size <= self._limit:
+        if not self._held.full:
             return False
         self._record.recovery_failed += 1
-        _LOG.warning("more than %d bytes of a reply may be a call; it is passed on as text", self._limit)
+        _LOG.warning("more than %d bytes of a reply may be a call; it is passed on as text", self._held.limit)
         return True
 
     def _text_of(self, block: bytes) -> str | None:
@@ -270,6 +272,8 @@ class PassThrough:
         """Return the last events of a complete reply with calls in its text; nothing of another one."""
         whole = not finish or meaning(finish) in _COMPLETE
         events = self._recovery.close(whole=whole)
+        if self._only_one:
+            events = [*_until_first_call(events)]
         return events if any(type(event) is CallEnd for event in events) else ()
 
     def _record_calls(self, events: Iterable[SourceEvent]) -> None:
@@ -302,6 +306,19 @@ class PassThrough:
     def _note(self, fault: Exception) -> None:
         self._record.recovery_failed += 1
         _LOG.error("a reply is passed on unchanged, since reading it for calls failed", exc_info=fault)
+
+
+def _until_first_call(events: Iterable[SourceEvent]) -> Iterator[SourceEvent]:
+    """Return the events until the end of the first call; the text after it counts as markup."""
+    called = False
+    for event in events:
+        if not called:
+            yield event
+        elif isinstance(event, CallEnd):
+            yield Markup(event.call.raw)
+        elif isinstance(event, Text | Markup | InventedResult):
+            yield Markup(event.text)
+        called = called or isinstance(event, CallEnd)
 
 
 class _Tail:

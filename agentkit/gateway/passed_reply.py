@@ -15,7 +15,7 @@ from agentkit.gateway.pass_through import MAX_HELD, PassThrough
 from agentkit.gateway.raw_reply import StartedPieces, forward, raw_body
 from agentkit.gateway.reply_edit import ReplyEdit
 from agentkit.gateway.reply_events import answer_read, new_call_id, once
-from agentkit.gateway.request_tools import offered_tools
+from agentkit.gateway.request_tools import offered_tools, only_one_call
 from agentkit.gateway.responses_edit import ResponsesEdit
 from agentkit.gateway.upstream_model import MAX_ERROR, read_bounded, reply_in_error
 
@@ -53,6 +53,7 @@ async def answer_passed(exchange: Exchange) -> GatewayReply:
         exchange.record,
         lambda: wire.read(body).request.messages,
         new_id=new_call_id,
+        only_one=only_one_call(body),
     )
     if streams:
         return answer._replace(pieces=PassedPieces(machine, answer.pieces))

@@ -31,6 +31,8 @@ from agentkit.events import (
     Usage,
 )
 from agentkit.gateway.client_request import RequestRefused
+from agentkit.gateway.foreign_thinking import messages_thinking
+from agentkit.gateway.wire_fields import PROVIDERS
 from agentkit.messages import AssistantMessage, Message, TextPart, ToolCall, ToolMessage
 from agentkit.models.argument_text import ArgumentText, ContradictedArguments
 from agentkit.models.base import Model, ModelRequest
@@ -178,8 +180,14 @@ class Attempt:
             yield from self._end(event)
         elif kind is CallError:
             self._error(event)
-        elif kind is ProviderBlock and event.provider == self._own and event.index is None:
-            yield event
+        elif kind is ProviderBlock and event.index is None and (block := self._own_block(event)) is not None:
+            yield block
+
+    def _own_block(self, block: ProviderBlock) -> ProviderBlock | None:
+        """Return the block as the client's wire has it; None if it has no form there."""
+        if block.provider == self._own:
+            return block
+        return messages_thinking(block) if self._own == PROVIDERS["messages"] else None
 
     def _begin(self, start: CallStart) -> _ReadCall:
         text = ArgumentText(self._tools.get(start.name))
@@ -193,7 +201,9 @@ class Attempt:
             return not_run.NO_TOOLS_NOW.code, not_run.NO_TOOLS_NOW.text()
         if choice not in ("auto", "required", name):
             return not_run.OTHER_TOOL.code, not_run.OTHER_TOOL.text(choice=choice)
-        return None if name in self._tools else ("unknown_tool", unknown_tool(name, tuple(self._tools)))
+        if name in self._tools or self._model.format is None:  # a native call is the client's to answer
+            return None
+        return "unknown_tool", unknown_tool(name, tuple(self._tools))
 
     def _sent(self, call: _ReadCall, text: str, *, whole: bool = False) -> Iterator[SourceEvent]:
         """Send a piece of a call's arguments; the first one has its start, once enough has come or it is whole."""

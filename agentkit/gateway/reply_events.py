@@ -135,7 +135,7 @@ class Reply:
             if not lacks or (lacks == "empty" and emptied):
                 break
             if left == 0:
-                if lacks in _REFUSED:
+                if lacks in _REFUSED and request.tool_choice != "none":
                     raise RequestRefused(502, attempt.failure(lacks), lacks)
                 break
             left, emptied = left - 1, lacks == "empty"

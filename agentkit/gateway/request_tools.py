@@ -44,6 +44,12 @@ def offered_tools(wire: WireName, body: Mapping[str, Any]) -> tuple[ToolSpec, ..
     return tuple(tool for tool in tools if tool.name == named) if named else tools
 
 
+def only_one_call(body: Mapping[str, Any]) -> bool:
+    """Return whether a request allows one call in a reply at most, in any wire."""
+    disabled = mapping_of(body.get("tool_choice")).get("disable_parallel_tool_use")
+    return disabled is True or body.get("parallel_tool_calls") is False
+
+
 _MAX_KEPT: Final = 256 * 1024  # characters of tools that are kept: 64 of them take some 100 MiB
 
 

@@ -29,7 +29,9 @@ from agentkit.models.response_body import ResponseBody, Unreadable
 from agentkit.models.responses import responses_body
 from agentkit.models.responses_wire import ResponsesWire
 from agentkit.models.stream_errors import ErrorInStream
+from agentkit.models.valid_history import output_in_prompt
 from agentkit.models.wire import Wire, WireEvent
+from agentkit.schemas import flavours
 
 MAX_REPLY: Final = 512 * 1024 * 1024
 """Bytes of one reply that are read, of which only the current event is kept."""
@@ -104,6 +106,12 @@ class UpstreamModel:
         """
         wire = self._exchange.route.upstream.wire
         form = FORMS[wire]
+        if request.stop and wire == "responses":
+            said = "stop: the upstream speaks the Responses API, which has no stop strings: omit it"
+            raise RequestRefused(400, said, "unsupported", param="stop")
+        output = request.output_schema
+        if wire == "messages" and output is not None and flavours.anthropic_output(output) is None:
+            request = output_in_prompt(request, constrained=False)
         try:
             body = form.body(request, self.model, self.provider)
         except ConfigError as error:

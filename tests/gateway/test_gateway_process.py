@@ -190,6 +190,9 @@ def test_models_of_the_upstream_and_of_the_map() -> None:
         with gateway(raw(upstream.url) | {"models": models}) as at, chat(at) as client, messages(at) as other:
             assert [model.id for model in client.models.list()] == ["gpt", "qwen", "llama"]
             assert [model.id for model in other.models.list()] == ["gpt", "qwen", "llama"]
+            assert (client.models.retrieve("qwen").id, other.models.retrieve("gpt").id) == ("qwen", "gpt")
+            with pytest.raises(openai.NotFoundError, match="there is no model 'qwem'; did you mean 'qwen'"):
+                client.models.retrieve("qwem")
     assert upstream.requests[0][0][":path"] == "/v1/models"
 
 

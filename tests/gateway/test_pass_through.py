@@ -113,6 +113,14 @@ def test_an_invented_result_after_a_call_is_dropped() -> None:
     assert (read.text, read.calls, read.finish) == ("\n", [("add", {"a": 1})], "tool_calls")
 
 
+def test_where_one_call_is_allowed_nothing_after_the_first_one_is_left() -> None:
+    text = f"Two.\n{CALL}\n{CALL.replace('1', '2')}"
+    read = WIRES["chat"].read(b"".join(passed(chat_stream(text), only_one=True)))
+    assert (read.text, read.calls) == ("Two.\n", [("add", {"a": 1})])
+    found = machine(only_one=True).whole(json.dumps(chat_whole(text)).encode())
+    assert WIRES["chat"].read_whole(found).calls == [("add", {"a": 1})]
+
+
 def test_a_whole_reply_with_a_call_is_edited() -> None:
     found = json.loads(machine().whole(json.dumps(chat_whole(f"Let me add.\n{CALL}")).encode()))
     message = {

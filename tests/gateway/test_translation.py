@@ -3,10 +3,11 @@
 import json
 from typing import Any
 
+import anthropic
 import pytest
 from fake_upstream import Step, chunked, fake_upstream, whole
 from gateway_kit import gateway
-from upstream_replies import WIRES, ReadReply, chat_stream, chat_whole
+from upstream_replies import WIRES, ReadReply, chat_stream, chat_whole, chunk
 
 from agentkit.formats import CATALOG, render_calls
 from agentkit.gateway.client_wire import PATHS, WireName
@@ -163,6 +164,9 @@ def test_tool_choice_and_parallel_calls_are_honoured() -> None:
     with fake_upstream(stream(two), stream(words)) as upstream, gateway(settings(upstream.url)) as url:
         events = read(ask(url, request(tool_choice="none"))[1])
         assert (events.calls, events.text) == ([], words)
+    with fake_upstream(stream(two)) as upstream, gateway(settings(upstream.url)) as url:
+        events = read(ask(url, request(tool_choice="none"))[1])
+        assert (events.calls, events.finish) == ([], "stop")
 
 
 def test_a_call_that_the_token_limit_cuts_is_no_call() -> None:
@@ -273,3 +277,39 @@ def test_several_system_messages_are_one_and_a_later_one_is_the_users() -> None:
         ("system", "Be brief.\n\nBe kind."),
         ("user", "Hi\n\nThe date changed."),
     ]
+
+
+def test_json_is_asked_for_in_words_where_the_upstream_has_no_such_mode() -> None:
+    body = {**request(), "response_format": {"type": "json_object"}}
+    with (
+        fake_upstream(stream('{"lines": 3}', wire="messages")) as upstream,
+        gateway(settings(upstream.url, "auto", "messages")) as url,
+    ):
+        assert read(ask(url, body)[1]).text == '{"lines": 3}'
+    [sent] = upstream.bodies
+    assert "output_config" not in sent
+    assert "one JSON value" in sent["system"]
+
+
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+def test_thinking_of_a_chat_server_comes_back_from_a_client_of_messages(streamed: bool) -> None:
+    thinks = {"reasoning_content": "It is in notes.txt."}
+    answer = chat_whole("On Thursday.")
+    answer["choices"][0]["message"] |= thinks
+    events = [chunk(thinks), *chat_stream(["On ", "Thursday."])]
+    answers = (chunked(*events) if streamed else whole(answer)), whole(chat_whole("Yes."))
+    said: Any = [{"role": "user", "content": "When is it?"}]
+    asked: Any = {"model": "m", "max_tokens": 100}
+    with (
+        fake_upstream(*answers) as upstream,
+        gateway(settings(upstream.url, "auto")) as url,
+        anthropic.Anthropic(base_url=url, api_key="k") as client,
+    ):
+        if streamed:
+            with client.messages.stream(messages=said, **asked) as stream:
+                reply = stream.get_final_message()
+        else:
+            reply = client.messages.create(messages=said, **asked)
+        said += [{"role": "assistant", "content": reply.content}, {"role": "user", "content": "Sure?"}]
+        client.messages.create(messages=said, **asked)
+    assert upstream.bodies[1]["messages"][1] == {"role": "assistant", "content": "On Thursday.", **thinks}

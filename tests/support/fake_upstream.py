@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,6 +37,10 @@ class FakeUpstream:
     def bodies(self) -> list[Any]:
         return [json.loads(body) for _, body in self.requests if body]
 
+    def answer(self, headers: Mapping[str, str], body: bytes) -> Sequence[Step]:
+        """The answer to a request, which was added to `requests`."""
+        return self.answers[min(len(self.requests), len(self.answers)) - 1]
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
@@ -45,7 +49,7 @@ class FakeUpstream:
             body = await reader.readexactly(int(headers.get("content-length", 0)))
             self.requests.append((headers, body))
             gone = asyncio.ensure_future(reader.read(1))
-            await self._send(self.answers[min(len(self.requests), len(self.answers)) - 1], writer, gone)
+            await self._send(self.answer(headers, body), writer, gone)
             gone.cancel()
         except ConnectionError:
             self.left += 1
@@ -77,9 +81,9 @@ class FakeUpstream:
 
 
 @contextmanager
-def fake_upstream(*answers: Sequence[Step]) -> Iterator[FakeUpstream]:
+def fake_upstream(*answers: Sequence[Step], upstream: FakeUpstream | None = None) -> Iterator[FakeUpstream]:
     """A server in a thread, for as long as the block lasts."""
-    upstream = FakeUpstream()
+    upstream = upstream or FakeUpstream()
     upstream.set(*answers)
     started = threading.Event()
     loop = asyncio.new_event_loop()
