@@ -12,7 +12,7 @@ from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.exchanges import Exchange, GatewayReply, Upstream, UpstreamReply
 from agentkit.gateway.messages_edit import MessagesEdit
 from agentkit.gateway.pass_through import MAX_HELD, PassThrough
-from agentkit.gateway.raw_reply import BegunPieces, forward, raw_body
+from agentkit.gateway.raw_reply import StartedPieces, forward, raw_body
 from agentkit.gateway.reply_edit import ReplyEdit
 from agentkit.gateway.reply_events import answer_read, new_call_id, once
 from agentkit.gateway.request_tools import offered_tools, only_one_call
@@ -63,7 +63,7 @@ async def answer_passed(exchange: Exchange) -> GatewayReply:
         kept.append(piece)
         size += len(piece)
         if size > MAX_HELD:  # it is passed on unread
-            return answer._replace(pieces=BegunPieces(b"".join(kept), answer.pieces))
+            return answer._replace(pieces=StartedPieces(b"".join(kept), answer.pieces))
     return answer._replace(pieces=once(machine.whole(b"".join(kept))))
 
 

@@ -153,7 +153,7 @@ def _end_of_events(text: bytes) -> int:
     return max(line_feeds + 2 if line_feeds >= 0 else 0, both + 4 if both >= 0 else 0)
 
 
-class BegunPieces:
+class StartedPieces:
     """A reply that is not a stream.
 
     Args:
@@ -165,7 +165,7 @@ class BegunPieces:
         self._start = start
         self._pieces = pieces
 
-    def __aiter__(self) -> BegunPieces:
+    def __aiter__(self) -> StartedPieces:
         return self
 
     async def __anext__(self) -> bytes:
@@ -177,7 +177,7 @@ class BegunPieces:
         await self._pieces.aclose()  # type: ignore[attr-defined]
 
 
-async def _whole(reply: UpstreamReply, exchange: Exchange) -> BegunPieces:
+async def _whole(reply: UpstreamReply, exchange: Exchange) -> StartedPieces:
     """A reply of which all that fits has been read, so that it is complete or its failure can be reported."""
     pieces, kept = reply.pieces, []
     size = 0
@@ -193,11 +193,11 @@ async def _whole(reply: UpstreamReply, exchange: Exchange) -> BegunPieces:
     except BaseException:
         await pieces.aclose()  # type: ignore[attr-defined]
         raise
-    return BegunPieces(body, pieces)
+    return StartedPieces(body, pieces)
 
 
 def _is_reply(body: bytes, exchange: Exchange) -> bool:
-    """Whether it is an object, or the stream that was asked for with another content type."""
+    """Return whether it is an object, or the stream that was asked for with another content type."""
     return isinstance(_json(body), dict) or (exchange.body.get("stream") is True and has_end(exchange.wire.name, body))
 
 

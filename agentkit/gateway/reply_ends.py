@@ -1,4 +1,4 @@
-"""Whether a streamed reply is complete. HTTP does not say it of a server that ends its replies by closing. Pure."""
+"""Tells whether a streamed reply is complete: HTTP does not, if the server ends its replies by closing. Pure."""
 
 from __future__ import annotations
 
