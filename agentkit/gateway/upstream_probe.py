@@ -18,6 +18,7 @@ from agentkit.fit.calling_modes import own_formats
 from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.probe_findings import ModelFinding, ReplyFinding
 from agentkit.gateway.stream_faults import LIMIT, faults_of
+from agentkit.gateway.wire_fields import PROVIDERS
 from agentkit.messages import user
 from agentkit.models import Model, ModelRequest, check_constraint, model, redact
 from agentkit.models.servers import SERVERS, CutOut, GrammarField
@@ -33,8 +34,6 @@ MOST: Final = 8
 SECONDS: Final = 120.0  # without a byte of a reply; a server on a processor reads the prompt for some seconds
 TOKENS: Final = 1_024  # of one reply: a model that thinks writes its thoughts before the call
 LIST_SECONDS: Final = 10.0
-
-PREFIXES: Final[Mapping[WireName, str]] = {"chat": "openai", "responses": "responses", "messages": "anthropic"}
 
 OWNERS: Final[Mapping[str, str]] = {
     "vllm": "vllm",
@@ -183,7 +182,7 @@ async def _fitted(server: ProbedServer, finding: ModelFinding, watch: Watch) -> 
 
     try:
         report = await fit(
-            f"{PREFIXES[server.wire]}:{finding.model}",
+            f"{PROVIDERS[server.wire]}:{finding.model}",
             base_url=server.url,
             server=server.server if server.wire == "chat" else None,
             api_key_env=server.key_env,
@@ -256,7 +255,7 @@ class _Probe:
     def _model(self, client: Any, format: str | None = None, *, constrained: bool = False) -> Model:
         server = self._server
         return model(
-            f"{PREFIXES[server.wire]}:{self._name}",
+            f"{PROVIDERS[server.wire]}:{self._name}",
             base_url=server.url,
             server=server.server if server.wire == "chat" else None,
             api_key=server.key,
