@@ -11,7 +11,7 @@ from agentkit.gateway.client_wire import PATHS, WireName
 from agentkit.gateway.error_replies import is_error_body, json_of, upstream_error
 from agentkit.gateway.event_blocks import event_of
 from agentkit.gateway.exchanges import Exchange, GatewayReply, ReadBody, UpstreamReply
-from agentkit.gateway.http_headers import reply_headers, request_id
+from agentkit.gateway.http_headers import reply_headers
 from agentkit.gateway.reply_ends import has_end
 from agentkit.gateway.upstream_body import upstream_body
 
@@ -44,7 +44,7 @@ async def answer_raw(exchange: Exchange) -> GatewayReply:
 
 def raw_body(exchange: Exchange) -> bytes:
     """Return a request's bytes, in which only the name of the model may differ."""
-    return upstream_body(exchange.raw, exchange.body, {"model": exchange.route.model})
+    return upstream_body(exchange.raw, exchange.body, exchange.route.model)
 
 
 async def forward(reply: UpstreamReply, exchange: Exchange) -> GatewayReply:
@@ -55,7 +55,7 @@ async def forward(reply: UpstreamReply, exchange: Exchange) -> GatewayReply:
             sent.
     """
     kind = reply.headers.get("content-type", "")
-    headers = [*reply_headers(reply.headers), (b"x-request-id", request_id(reply.headers).encode("latin-1", "replace"))]
+    headers = reply_headers(reply.headers)
     if kind:
         headers.append((b"content-type", kind.encode("latin-1", "replace")))
     if reply.status >= 300:

@@ -20,7 +20,7 @@ from agentkit.errors import AgentkitError, ConfigError, FormatError, ProviderErr
 from agentkit.events import CallEnd, SourceEvent, Text, Usage
 from agentkit.gateway.client_request import ClientRequest, RequestRefused, too_deep
 from agentkit.gateway.exchanges import Exchange, GatewayReply, ReadBody, Route
-from agentkit.gateway.http_headers import reply_headers, request_id
+from agentkit.gateway.http_headers import reply_headers
 from agentkit.gateway.joined_pieces import JoinedPieces
 from agentkit.gateway.reply_attempt import Attempt
 from agentkit.gateway.upstream_model import UpstreamModel
@@ -169,12 +169,7 @@ class Reply:
 
     def headers(self, kind: bytes) -> list[tuple[bytes, bytes]]:
         """The headers of the response, with those of the upstream that are meant for its client."""
-        own = self._upstream.headers
-        return [
-            (b"content-type", kind),
-            (b"x-request-id", request_id(own).encode("latin-1", "replace")),
-            *reply_headers(own),
-        ]
+        return [(b"content-type", kind), *reply_headers(self._upstream.headers)]
 
     async def begin(self) -> JoinedPieces:
         """Ask the upstream, and return the bytes of the streamed reply once it has accepted the request.
@@ -184,6 +179,7 @@ class Reply:
         """
         events = self.events()
         first = asyncio.ensure_future(anext(events))
+        first.add_done_callback(lambda done: done.cancelled() or done.exception())  # if nobody awaits it any more
         opened = asyncio.ensure_future(self._upstream.opened.wait())
         try:
             await asyncio.wait((first, opened), return_when=asyncio.FIRST_COMPLETED)

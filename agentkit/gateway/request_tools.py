@@ -1,15 +1,13 @@
 """The tools in a request that a reply's text may call, in each wire. Pure.
 
-Requests repeat their tools. What reads fifty formats for some tools takes 3 ms to make and is kept for those objects,
-so the same tools are the same objects here.
+Requests repeat their tools. What reads fifty formats for some tools takes 3 ms to make and is kept for those objects:
+`tool_at` returns the same object for the same tool.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import lru_cache
 from typing import Any, Final
 
 from agentkit.gateway.client_request import RequestRefused
@@ -38,8 +36,7 @@ def offered_tools(wire: WireName, body: Mapping[str, Any]) -> tuple[ToolSpec, ..
         return ()
     if type(several) is int and several > 1:
         return ()
-    text = json.dumps(body["tools"])
-    tools = (_specs if len(text) <= _MAX_KEPT else _specs.__wrapped__)(wire, text)
+    tools = tuple(_read(wire, body["tools"]))
     named = choice.get("name") or mapping_of(choice.get("function")).get("name")
     return tuple(tool for tool in tools if tool.name == named) if named else tools
 
@@ -48,14 +45,6 @@ def only_one_call(body: Mapping[str, Any]) -> bool:
     """Return whether a request allows one call in a reply at most, in any wire."""
     disabled = mapping_of(body.get("tool_choice")).get("disable_parallel_tool_use")
     return disabled is True or body.get("parallel_tool_calls") is False
-
-
-_MAX_KEPT: Final = 256 * 1024  # characters of tools that are kept: 64 of them take some 100 MiB
-
-
-@lru_cache(maxsize=64)  # as many as formats keep readers for
-def _specs(wire: WireName, tools: str) -> tuple[ToolSpec, ...]:
-    return tuple(_read(wire, json.loads(tools)))
 
 
 def _read(wire: WireName, tools: object) -> Iterator[ToolSpec]:

@@ -16,25 +16,22 @@ from agentkit.gateway.request_fields import (
     Fields,
     ForeignParts,
     Part,
-    Tools,
     UnsupportedField,
     content_at,
     count,
     flag,
     image_at,
     invalid,
-    is_left_out,
     mapping_at,
     number,
     objects_at,
     only_text,
+    openai_tools,
     other_fields,
     output_at,
     refuse_unsupported,
     required_text,
     text_at,
-    tool_at,
-    tools_for_choice,
     unsupported_field,
 )
 from agentkit.gateway.responses_reply import ResponsesReply, whole_response
@@ -55,8 +52,8 @@ _UNSUPPORTED: Final[Mapping[str, UnsupportedField]] = {
     "top_logprobs": UnsupportedField("the log probabilities of tokens"),
 }
 _READ: Final = frozenset((
-    "model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "stream", "text",
-    "max_output_tokens", "max_tokens", "temperature",
+    "model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "functions",
+    "function_call", "stream", "text", "max_output_tokens", "max_tokens", "temperature",
     *_UNSUPPORTED,
 ))  # fmt: skip
 
@@ -71,7 +68,7 @@ class ResponsesClient:
     def read(self, body: Mapping[str, Any]) -> ClientRequest:
         """Read a request; see `ClientWire`."""
         refuse_unsupported(body, _UNSUPPORTED)
-        tools, foreign = _tools(body), ForeignParts()
+        tools, foreign = openai_tools(body), ForeignParts()
         output, further = _output(body)
         request = ModelRequest(
             _Items(foreign).read(body),
@@ -202,36 +199,6 @@ class _Items:
 
 
 # ---------------------------------------------------------------- the settings
-
-
-def _tools(body: Fields) -> Tools:
-    offered = []
-    for n, tool in enumerate(objects_at(body.get("tools"), "tools")):
-        kind = tool.get("type") or "function"
-        if is_left_out(str(kind)):
-            continue
-        if kind != "function":
-            instead = "offer a function instead"
-            raise unsupported_field(f"tools[{n}].type", f"a tool of the type {kind!r}", instead)
-        function = mapping_at(tool.get("function"), f"tools[{n}].function") or tool
-        offered.append(tool_at(function, "parameters", f"tools[{n}]"))
-    parallel = flag(body, "parallel_tool_calls")
-    choice = body.get("tool_choice") or "auto"
-    if isinstance(choice, str):
-        return tools_for_choice(offered, {"any": "required"}.get(choice, choice), parallel, None)
-    choice = mapping_at(choice, "tool_choice")
-    kind = choice.get("type") or "function"
-    if kind == "allowed_tools":
-        names = [tool.get("name") for tool in objects_at(choice.get("tools"), "tool_choice.tools")]
-        return tools_for_choice(
-            offered, choice.get("mode") or "auto", parallel, [n for n in names if isinstance(n, str)]
-        )
-    if kind != "function":
-        raise unsupported_field("tool_choice.type", f"the choice of a tool of the type {kind!r}", "choose a function")
-    name = choice.get("name") or mapping_at(choice.get("function"), "tool_choice.function").get("name")
-    if not isinstance(name, str):
-        raise invalid("tool_choice.name", f"expected the tool's name, found {show_value(name)}")
-    return tools_for_choice(offered, name, parallel, None)
 
 
 def _output(body: Fields) -> tuple[OutputSchema | None, dict[str, Any]]:

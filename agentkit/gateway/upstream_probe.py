@@ -17,6 +17,7 @@ from agentkit.events import CallEnd, CallError, Event, Finish, SourceEvent, Unre
 from agentkit.fit.calling_modes import own_formats
 from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.probe_findings import ModelFinding, ReplyFinding
+from agentkit.gateway.routes import key_from
 from agentkit.gateway.stream_faults import LIMIT, faults_of
 from agentkit.gateway.wire_fields import PROVIDERS
 from agentkit.messages import user
@@ -78,11 +79,7 @@ class ProbedServer(NamedTuple):
         Raises:
             ConfigError: the variable is not set.
         """
-        if self.key_env is None:
-            return None
-        if key := os.environ.get(self.key_env, "").strip():
-            return key
-        raise ConfigError(f"the environment variable {self.key_env} is not set")
+        return None if self.key_env is None else key_from(os.environ, self.key_env, "the key of the server")
 
 
 class ProbeReport(NamedTuple):
