@@ -36,7 +36,7 @@ from agentkit.gateway.request_fields import (
     unsupported_field,
 )
 from agentkit.gateway.wire_fields import PROVIDERS
-from agentkit.messages import AssistantPart, ImagePart, ProviderPart, TextPart, ThinkingPart, show_value
+from agentkit.messages import AssistantPart, ImagePart, Message, ProviderPart, TextPart, ThinkingPart, show_value
 from agentkit.models.base import ModelRequest
 from agentkit.models.chat_thinking import DETAILS, FIELDS
 from agentkit.models.openai import PLAIN, function_of
@@ -86,6 +86,10 @@ class ChatClient:
         usage = bool(flag(mapping_at(body.get("stream_options"), "stream_options"), "include_usage"))
         return ClientRequest(required_text(body, "model"), request, usage, foreign.by_url)
 
+    def conversation(self, body: Mapping[str, Any]) -> list[Message]:
+        """Read only the conversation; see `ClientWire`."""
+        return _Messages(ForeignParts()).read(body)
+
     def writer(self, asked: ClientRequest) -> ChatReply:
         """Create the writer of a streamed reply."""
         return ChatReply(asked, uuid4().hex, int(time.time()))
@@ -117,7 +121,7 @@ class _Messages:
         self._foreign = foreign
         self._conversation = ClientConversation()
 
-    def read(self, body: Fields) -> list[Any]:
+    def read(self, body: Fields) -> list[Message]:
         if not isinstance(body.get("messages"), list) or not body["messages"]:
             raise invalid("messages", f"expected a list with messages, found {show_value(body.get('messages'))}")
         for n, message in enumerate(objects_at(body["messages"], "messages")):

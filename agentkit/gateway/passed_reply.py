@@ -51,7 +51,7 @@ async def answer_passed(exchange: Exchange) -> GatewayReply:
         EDITS[wire.name](),
         tools,
         exchange.record,
-        lambda: wire.read(body).request.messages,
+        lambda: wire.conversation(body),
         new_id=new_call_id,
         only_one=only_one_call(body),
     )

@@ -36,7 +36,7 @@ from agentkit.gateway.request_fields import (
 )
 from agentkit.gateway.responses_reply import ResponsesReply, whole_response
 from agentkit.gateway.wire_fields import PROVIDERS
-from agentkit.messages import AssistantPart, ImagePart, ProviderPart, TextPart, ThinkingPart, show_value
+from agentkit.messages import AssistantPart, ImagePart, Message, ProviderPart, TextPart, ThinkingPart, show_value
 from agentkit.models.base import ModelRequest
 from agentkit.models.wire import items_of, text_of
 from agentkit.toolspec import OutputSchema
@@ -44,11 +44,14 @@ from agentkit.toolspec import OutputSchema
 _PROVIDER: Final = PROVIDERS["responses"]
 
 _WHOLE: Final = "send the whole conversation as input, with store=false"
-_UNSUPPORTED: Final[Mapping[str, UnsupportedField]] = {
+_STORED: Final[Mapping[str, UnsupportedField]] = {
     "previous_response_id": UnsupportedField("a conversation that the server stores", (), _WHOLE),
     "conversation": UnsupportedField("a conversation that the server stores", (), _WHOLE),
-    "background": UnsupportedField("a reply that is made later"),
     "prompt": UnsupportedField("a prompt that the server stores", (), "send its text as instructions"),
+}
+_UNSUPPORTED: Final[Mapping[str, UnsupportedField]] = {
+    **_STORED,
+    "background": UnsupportedField("a reply that is made later"),
     "top_logprobs": UnsupportedField("the log probabilities of tokens"),
 }
 _READ: Final = frozenset((
@@ -83,6 +86,11 @@ class ResponsesClient:
         )
         return ClientRequest(required_text(body, "model"), request, True, foreign.by_url)
 
+    def conversation(self, body: Mapping[str, Any]) -> list[Message]:
+        """Read only the conversation; see `ClientWire`."""
+        refuse_unsupported(body, _STORED)
+        return _Items(ForeignParts()).read(body)
+
     def writer(self, asked: ClientRequest) -> ResponsesReply:
         """Create the writer of a streamed reply."""
         return ResponsesReply(asked, uuid4().hex, int(time.time()))
@@ -115,7 +123,7 @@ class _Items:
         self._conversation = ClientConversation()
         self._reply: list[AssistantPart] = []
 
-    def read(self, body: Fields) -> list[Any]:
+    def read(self, body: Fields) -> list[Message]:
         self._conversation.system(text_at(body.get("instructions"), "instructions"))
         given = body.get("input")
         if isinstance(given, str) and given:

@@ -177,6 +177,21 @@ def test_calls_in_text_are_counted_and_logged(tmp_path: Path) -> None:
     assert (logged["recovered"], logged["input_tokens"], logged["output_tokens"]) == (1, 9, 20)
 
 
+@pytest.mark.parametrize(
+    "more", [{"logprobs": True}, {"modalities": ["text", "audio"]}, {"tool_choice": {"type": "hosted"}}], ids=str
+)
+def test_a_call_is_recovered_though_a_translated_reply_could_not_honour_the_request(more: dict[str, Any]) -> None:
+    text = '<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>'
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    with (
+        fake_upstream(whole({**COMPLETION, "choices": [choice]})) as upstream,
+        gateway({"upstreams": {"a": {"url": upstream.url}}}) as at,
+    ):
+        got = post(at, {**CHAT, "tools": [{"type": "function", "function": {"name": "look"}}], **more})
+    (call,) = got.json()["choices"][0]["message"]["tool_calls"]
+    assert call["function"] == {"name": "look", "arguments": "{}"}
+
+
 def test_a_native_call_in_another_wire_is_neither_recovered_nor_is_its_client_gone() -> None:
     function = {"name": "look", "arguments": '{"at": "tea"}'}
     delta = {"role": "assistant", "tool_calls": [{"index": 0, "id": "c", "type": "function", "function": function}]}
