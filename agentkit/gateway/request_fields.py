@@ -224,6 +224,9 @@ class Tools(NamedTuple):
     parallel: bool | None = None
 
 
+MAX_TOOLS: Final = 1_024
+"""Tools of one request whose calls are read: eight times OpenAI's limit. Each takes 0.2 ms of the event loop."""
+
 MAX_NAME: Final = 256
 """Characters of a tool's name: twice Anthropic's limit, which is the highest known."""
 
@@ -259,10 +262,9 @@ def is_left_out(kind: str) -> bool:
 
     Clients such as Codex always offer some. A tool that the client runs is never left out.
     """
-    if not kind.startswith(_PROVIDERS_TOOLS):
-        return False
-    _log_once(kind)
-    return True
+    if (known := next(filter(kind.startswith, _PROVIDERS_TOOLS), None)) is not None:
+        _log_once(known)  # not what the client wrote, which may be anything
+    return known is not None
 
 
 @lru_cache
@@ -290,6 +292,8 @@ def tools_for_choice(
         parallel: whether there may be several calls.
         allowed: the names of the tools that may be called; None for all of them.
     """
+    if len(offered) > MAX_TOOLS:
+        raise invalid("tools", f"expected at most {MAX_TOOLS:,} tools, found {len(offered):,}")
     names = None if allowed is None else set(allowed)
     tools = tuple(tool for tool in offered if names is None or tool.name in names)
     known = ", ".join(tool.name for tool in offered) or "none"

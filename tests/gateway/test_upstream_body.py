@@ -72,6 +72,17 @@ def test_the_same_tools_are_the_same_objects() -> None:
     assert offered_tools("chat", CHAT)[0] is offered_tools("chat", json.loads(json.dumps(CHAT)))[0]
 
 
-@pytest.mark.parametrize("more", [{"tools": []}, {"tool_choice": "none"}, {"tool_choice": {"type": "none"}}, {"n": 2}])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"tools": []},
+        {"tools": 5},
+        {"tools": CHAT["tools"] * 1_025},
+        {"tool_choice": "none"},
+        {"tool_choice": {"type": "none"}},
+        {"n": 2},
+    ],
+    ids=["none", "no list", "too many", "choice", "type", "several"],
+)
 def test_no_tool_may_be_called(more: dict[str, Any]) -> None:
     assert offered_tools("chat", {**CHAT, **more}) == ()
