@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from copy import copy
 from dataclasses import replace
@@ -24,7 +24,7 @@ from agentkit.gateway.agent_reply import AgentReply, waiting_note
 from agentkit.gateway.agent_runs import AgentRuns
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import ReplyWriter
-from agentkit.gateway.exchanges import Exchange, GatewayReply
+from agentkit.gateway.exchanges import Exchange, GatewayReply, ReadBody
 from agentkit.threads import ThreadManager
 from agentkit.tool import ToolRegistry
 
@@ -114,7 +114,7 @@ class AgentModel:
             return GatewayReply(200, ((b"content-type", b"text/event-stream; charset=utf-8"), *own), pieces)
         async with aclosing(events):
             whole = exchange.wire.whole(asked, [event async for event in events])
-        return GatewayReply(200, ((b"content-type", b"application/json"), *own), _once(json.dumps(whole).encode()))
+        return GatewayReply(200, ((b"content-type", b"application/json"), *own), ReadBody(json.dumps(whole).encode()))
 
     async def aclose(self) -> None:
         """End the runs on threads, and close the store and the agent."""
@@ -269,7 +269,3 @@ class AgentPieces:
         """End the run, and wait for its end."""
         self._writer = None
         await self._events.aclose()
-
-
-async def _once(body: bytes) -> AsyncGenerator[bytes, None]:
-    yield body

@@ -16,7 +16,6 @@ from agentkit.gateway.request_fields import (
     Fields,
     ForeignParts,
     Part,
-    Tools,
     UnsupportedField,
     content_at,
     count,
@@ -27,18 +26,17 @@ from agentkit.gateway.request_fields import (
     number,
     objects_at,
     only_text,
+    openai_tools,
     other_fields,
     output_at,
     refuse_unsupported,
     required_text,
     stops,
     text_at,
-    tool_at,
-    tools_for_choice,
     unsupported_field,
 )
 from agentkit.gateway.wire_fields import PROVIDERS
-from agentkit.messages import AssistantPart, ImagePart, ProviderPart, TextPart, ThinkingPart, show_value
+from agentkit.messages import AssistantPart, ImagePart, Message, ProviderPart, TextPart, ThinkingPart, show_value
 from agentkit.models.base import ModelRequest
 from agentkit.models.chat_thinking import DETAILS, FIELDS
 from agentkit.models.openai import PLAIN, function_of
@@ -71,7 +69,7 @@ class ChatClient:
     def read(self, body: Mapping[str, Any]) -> ClientRequest:
         """Read a request; see `ClientWire`."""
         refuse_unsupported(body, _UNSUPPORTED)
-        tools, foreign = _tools(body), ForeignParts()
+        tools, foreign = openai_tools(body), ForeignParts()
         output, formats = _output(body)
         request = ModelRequest(
             _Messages(foreign).read(body),
@@ -87,6 +85,10 @@ class ChatClient:
         )
         usage = bool(flag(mapping_at(body.get("stream_options"), "stream_options"), "include_usage"))
         return ClientRequest(required_text(body, "model"), request, usage, foreign.by_url)
+
+    def conversation(self, body: Mapping[str, Any]) -> list[Message]:
+        """Read only the conversation; see `ClientWire`."""
+        return _Messages(ForeignParts()).read(body)
 
     def writer(self, asked: ClientRequest) -> ChatReply:
         """Create the writer of a streamed reply."""
@@ -119,7 +121,7 @@ class _Messages:
         self._foreign = foreign
         self._conversation = ClientConversation()
 
-    def read(self, body: Fields) -> list[Any]:
+    def read(self, body: Fields) -> list[Message]:
         if not isinstance(body.get("messages"), list) or not body["messages"]:
             raise invalid("messages", f"expected a list with messages, found {show_value(body.get('messages'))}")
         for n, message in enumerate(objects_at(body["messages"], "messages")):
@@ -207,41 +209,6 @@ def _thinking_in_content(content: Any) -> list[ThinkingPart]:
 
 
 # ---------------------------------------------------------------- the settings
-
-
-def _tools(body: Fields) -> Tools:
-    offered = []
-    for n, tool in enumerate(objects_at(body.get("tools"), "tools")):
-        kind = tool.get("type") or "function"
-        if kind != "function":
-            instead = "offer a function instead"
-            raise unsupported_field(f"tools[{n}].type", f"a tool of the type {kind!r}", instead)
-        function = mapping_at(tool.get("function"), f"tools[{n}].function") or tool
-        offered.append(tool_at(function, "parameters", f"tools[{n}]"))
-    for n, function in enumerate(objects_at(body.get("functions"), "functions")):
-        offered.append(tool_at(function, "parameters", f"functions[{n}]"))
-    parallel = flag(body, "parallel_tool_calls")
-    choice = body.get("tool_choice") or body.get("function_call") or "auto"
-    if isinstance(choice, str):
-        return tools_for_choice(offered, {"any": "required"}.get(choice, choice), parallel, None)
-    return _choice_of(mapping_at(choice, "tool_choice"), offered, parallel)
-
-
-def _choice_of(choice: Fields, offered: list[Any], parallel: bool | None) -> Tools:
-    kind = choice.get("type") or "function"
-    if kind in ("auto", "none", "required", "any"):
-        return tools_for_choice(offered, "required" if kind == "any" else kind, parallel, None)
-    if kind == "allowed_tools":
-        allowed = mapping_at(choice.get("allowed_tools"), "tool_choice.allowed_tools") or choice
-        names = [function_of(tool).get("name") for tool in objects_at(allowed.get("tools"), "tool_choice.tools")]
-        mode = allowed.get("mode") or "auto"
-        return tools_for_choice(offered, mode, parallel, [name for name in names if isinstance(name, str)])
-    if kind != "function":
-        raise unsupported_field("tool_choice.type", f"the choice of a tool of the type {kind!r}", "choose a function")
-    name = function_of(choice).get("name")
-    if not isinstance(name, str):
-        raise invalid("tool_choice.function.name", f"expected the tool's name, found {show_value(name)}")
-    return tools_for_choice(offered, name, parallel, None)
 
 
 def _output(body: Fields) -> tuple[OutputSchema | None, dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from agentkit.events import Usage
 from agentkit.gateway.event_blocks import write_event
-from agentkit.gateway.reply_edit import NOTHING, EditedEvent, EventContent, RecoveredCall, TextPiece
+from agentkit.gateway.reply_edit import NOTHING, EditedEvent, EventContent, RecoveredCall, TextPiece, divide
 from agentkit.models import chat_thinking
 from agentkit.models.wire import DONE, WireEvent, mapping_of, openai_usage, text_of
 
@@ -74,8 +74,7 @@ class ChatEdit:
             if event is None or not (_finish(event) or _says(event)):
                 yield raw
                 continue
-            said = "".join(piece for piece in pieces if isinstance(piece, str))
-            calls = [piece for piece in pieces if isinstance(piece, RecoveredCall)]
+            said, calls = divide(pieces)
             yield from self._one(event, said, calls, number, first=at == 0)
             number, last = number + len(calls), event
 
@@ -111,8 +110,7 @@ class ChatEdit:
     def edit(self, body: MutableMapping[str, Any], pieces: Sequence[Sequence[TextPiece]]) -> None:
         """Put the calls into the message, in place."""
         choice = body["choices"][0]
-        said = "".join(piece for piece in pieces[0] if isinstance(piece, str))
-        calls = [piece for piece in pieces[0] if isinstance(piece, RecoveredCall)]
+        said, calls = divide(pieces[0])
         choice["message"]["content"] = said or None
         choice["message"]["tool_calls"] = [_call(call) for call in calls]
         choice["finish_reason"] = "tool_calls"

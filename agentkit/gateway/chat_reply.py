@@ -6,7 +6,6 @@ Ollama and OpenRouter write `reasoning`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from agentkit.events import (
     Usage,
 )
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
+from agentkit.gateway.error_replies import json_of
 from agentkit.gateway.reply_parts import FAILED, WrittenCall, json_string, line, reason_with_calls, whole_reply
 from agentkit.gateway.wire_fields import PROVIDERS
 from agentkit.models.chat_thinking import FIELDS
@@ -176,10 +176,7 @@ def chat_error(error: RequestRefused) -> dict[str, Any]:
 
 def own_error(error: RequestRefused) -> dict[str, Any] | None:
     """Return the upstream's error body, if it may be passed on and is one; otherwise None."""
-    try:
-        found = json.loads(error.body) if error.body is not None else None
-    except ValueError:
-        return None
+    found = json_of(error.body or b"")
     return found if isinstance(found, dict) and found.get("error") else None
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from agentkit.errors import ErrorCode
@@ -33,9 +35,10 @@ class ClientConversation:
     def __init__(self) -> None:
         self._messages: list[Message | None] = []
         self._names: dict[str, str] = {}
-        self._open: dict[str, None] = {}  # the ids of calls without a result, in order
+        self._open: OrderedDict[str, int] = OrderedDict()  # the calls without a result, and how many precede each
         self._early: dict[str, list[int]] = {}  # the places of results whose call has not come
-        self._before: dict[int, list[str]] = {}  # the calls without a result at the time of such a result
+        self._before: dict[int, int] = {}  # the number of calls before such a result
+        self._calls = 0
         self._made = 0
 
     def close(self) -> list[Message]:
@@ -45,7 +48,8 @@ class ClientConversation:
             RequestRefused: it is ambiguous which call a result answers.
         """
         for place in (place for places in self._early.values() for place in places):
-            waiting = [id for id in self._before[place] if id in self._open]
+            first = islice(self._open.items(), 4)  # two are ambiguous already
+            waiting = [id for id, number in first if number < self._before[place]]
             early = self._messages[place]
             if not waiting or not isinstance(early, ToolMessage):
                 continue
@@ -72,7 +76,8 @@ class ClientConversation:
         if message.content:
             self._messages.append(message)
         for call in message.calls:
-            self._open[call.id] = None
+            self._open[call.id] = self._calls
+            self._calls += 1
             for place in self._early.pop(call.id, []):
                 early = self._messages[place]
                 self._messages[place] = None
@@ -106,7 +111,7 @@ class ClientConversation:
         self._open.pop(known, None)
         if known not in self._names:
             self._early.setdefault(known, []).append(len(self._messages))
-            self._before[len(self._messages)] = list(self._open)
+            self._before[len(self._messages)] = self._calls
         own = name if isinstance(name, str) else ""
         self._messages.append(ToolMessage(known, self._names.get(known, own), tuple(content), error))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol
 
 from agentkit.events import SourceEvent
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
+from agentkit.messages import Message
 
 WireName = Literal["chat", "responses", "messages"]
 
@@ -47,6 +48,14 @@ class ClientWire(Protocol):
 
         Raises:
             RequestRefused: status 400; it is invalid, or has what this gateway cannot pass on.
+        """
+        ...
+
+    def conversation(self, body: Mapping[str, Any]) -> Sequence[Message]:
+        """Read only the conversation of a request, whatever its settings are.
+
+        Raises:
+            RequestRefused: status 400; it is invalid, or a server has stored a part of it.
         """
         ...
 

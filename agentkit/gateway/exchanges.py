@@ -4,12 +4,43 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from agentkit.events import Usage
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import ClientWire, WireName
 from agentkit.models.servers import Constrained
+
+MAX_ERROR: Final = 1024 * 1024
+"""Bytes that are read of the body of an error or a redirect."""
+
+
+class ReadBody:
+    """The pieces of a body of which the beginning, or all, is known.
+
+    Args:
+        start: the beginning.
+        rest: the pieces after it; None if there are none.
+    """
+
+    def __init__(self, start: bytes, rest: AsyncIterator[bytes] | None = None) -> None:
+        self.start = start
+        self.rest = rest
+        self._next = start
+
+    def __aiter__(self) -> ReadBody:
+        return self
+
+    async def __anext__(self) -> bytes:
+        piece, self._next = self._next, b""
+        if not piece and self.rest is None:
+            raise StopAsyncIteration
+        return piece or await anext(self.rest)  # type: ignore[arg-type]  # it is not None
+
+    async def aclose(self) -> None:
+        """End the request."""
+        if self.rest is not None:
+            await self.rest.aclose()  # type: ignore[attr-defined]  # an upstream's pieces can be closed
 
 
 class UpstreamReply(NamedTuple):
@@ -18,8 +49,9 @@ class UpstreamReply(NamedTuple):
     Attributes:
         status: the HTTP status.
         headers: with lower-case names.
-        pieces: the body as it arrives. Closing it ends the request: `aclose()`. It raises a `RequestRefused` if the
-            upstream closed the connection too early (status 502), or takes too long (504).
+        pieces: the body as it arrives; of an error at most `MAX_ERROR` bytes. Closing it ends the request: `aclose()`.
+            It raises a `RequestRefused` if the upstream closed the connection too early (status 502), or takes too
+            long (504).
     """
 
     status: int

@@ -13,8 +13,6 @@ from typing import Any, Final
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import WireName
 
-PREFIX: Final = "agentkit:part/"
-
 _INLINE: Final = re.compile(r"data:([\w.+/-]+);base64,(.+)", re.DOTALL)
 
 
@@ -34,7 +32,7 @@ def put_back(value: Any, parts: Mapping[str, Mapping[str, Any]], client: WireNam
         return [put_back(one, parts, client, upstream) for one in value]
     if not isinstance(value, Mapping):
         return value
-    if (url := _url(value)) is not None and url.startswith(PREFIX) and url in parts:
+    if (url := _url(value)) is not None and url in parts:
         part = parts[url]
         return part if client == upstream else _converted(part, client, upstream)
     return {key: put_back(one, parts, client, upstream) for key, one in value.items()}

@@ -213,7 +213,7 @@ class Gateway:
     async def _admitted(self, asked: _Request, receive: ASGIReceive) -> None:
         limits, timeouts = self.config.limits, self.config.timeouts
         raw = await read_body(receive, asked.headers, limits.body_bytes, timeouts.request)
-        async with ClientWatch(receive) as watch:
+        async with ClientWatch(receive, lambda: asked.sender.ended) as watch:
             try:
                 exchange = self._exchange(asked, raw)
                 with self._spans.request(exchange, asked.headers):

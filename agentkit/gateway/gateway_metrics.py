@@ -25,6 +25,9 @@ TOKEN_BUCKETS: Final = tuple(4**n for n in range(14))
 MOST_MODELS: Final = 200
 """Names of models that are counted separately, since clients choose them; further ones are counted as `other`."""
 
+LONGEST_NAME: Final = 200
+"""Characters of such a name; a model with a longer one is counted as `other`."""
+
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
@@ -170,7 +173,7 @@ class GatewayMetrics:
         """The model as a label. A name that no server knows is counted with the others, since it may be anything."""
         if model in self._models:
             return model
-        if not model or status >= 400 or len(self._models) >= MOST_MODELS:
+        if not model or len(model) > LONGEST_NAME or status >= 400 or len(self._models) >= MOST_MODELS:
             return "other"
         self._models.add(model)
         return model

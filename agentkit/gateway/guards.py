@@ -189,10 +189,12 @@ class ClientWatch(EnteredAsync):
 
     Args:
         receive: of ASGI, after the body was read.
+        ended: whether the response is complete: after that, ASGI reports that the client is gone, and it is not.
     """
 
-    def __init__(self, receive: ASGIReceive) -> None:
+    def __init__(self, receive: ASGIReceive, ended: Callable[[], bool]) -> None:
         self._receive = receive
+        self._ended = ended
         self._over = False
         self.left = False
 
@@ -217,6 +219,6 @@ class ClientWatch(EnteredAsync):
             pass
 
     def _cancel(self, waiting: asyncio.Future[None]) -> None:
-        if not self._over and not waiting.cancelled():
+        if not (self._over or waiting.cancelled() or self._ended()):
             self.left = True
             self._task.cancel()

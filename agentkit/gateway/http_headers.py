@@ -51,21 +51,18 @@ def request_headers(headers: Iterable[tuple[bytes, bytes]], *, credentials: bool
 
 
 def reply_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Return the headers of an upstream's reply that go to the client, without its content type and its id.
+    """Return the headers of an upstream's reply that go to the client: first its id, and without its content type.
 
-    >>> reply_headers({"x-ratelimit-limit": "5", "server": "uvicorn", "content-length": "3"})
-    [(b'x-ratelimit-limit', b'5')]
+    >>> reply_headers({"x-ratelimit-limit": "5", "server": "uvicorn", "request-id": "r1"})
+    [(b'x-request-id', b'r1'), (b'x-ratelimit-limit', b'5')]
 
     Args:
         headers: with lower-case names.
     """
-    return [
-        (name.encode("latin-1"), value.encode("latin-1", "replace"))
+    found = {"x-request-id": headers.get("x-request-id") or headers.get("request-id") or ""}
+    found |= {
+        name: value
         for name, value in headers.items()
         if name not in _NOT_RETURNED and not name.startswith(_NOT_RETURNED_PREFIXES)
-    ]
-
-
-def request_id(headers: Mapping[str, str]) -> str:
-    """Return the upstream's id of a request; empty if it has sent none."""
-    return headers.get("x-request-id") or headers.get("request-id") or ""
+    }
+    return [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in found.items()]

@@ -39,7 +39,7 @@ from agentkit.gateway.request_fields import (
     unsupported_field,
 )
 from agentkit.gateway.wire_fields import PROVIDERS
-from agentkit.messages import AssistantPart, ImagePart, ProviderPart, TextPart, ThinkingPart, show_value
+from agentkit.messages import AssistantPart, ImagePart, Message, ProviderPart, TextPart, ThinkingPart, show_value
 from agentkit.models.base import ModelRequest
 from agentkit.toolspec import OutputSchema
 
@@ -83,6 +83,10 @@ class MessagesClient:
         )
         return ClientRequest(required_text(body, "model"), request, True, foreign.by_url)
 
+    def conversation(self, body: Mapping[str, Any]) -> list[Message]:
+        """Read only the conversation; see `ClientWire`."""
+        return _Messages(ForeignParts()).read(body)
+
     def writer(self, asked: ClientRequest) -> MessagesReply:
         """Create the writer of a streamed reply."""
         return MessagesReply(asked, uuid4().hex)
@@ -114,7 +118,7 @@ class _Messages:
         self._foreign = foreign
         self._conversation = ClientConversation()
 
-    def read(self, body: Fields) -> list[Any]:
+    def read(self, body: Fields) -> list[Message]:
         if not isinstance(body.get("messages"), list) or not body["messages"]:
             raise invalid("messages", f"expected a list with messages, found {show_value(body.get('messages'))}")
         self._conversation.system(only_text(content_at(body.get("system"), "system", self._part), "system"))

@@ -101,11 +101,6 @@ class PassThrough:
         out = b"".join(self._pass_on(blocks))
         return piece if out == piece else out
 
-    @property
-    def between_events(self) -> bool:
-        """Return whether another event may be sent now, such as a heartbeat: none was sent in part."""
-        return self._state != "passes" or self._tail.ends_event
-
     def close(self) -> bytes:
         """Return the rest of a streamed reply, which ended here or was cut."""
         out: list[bytes] = []
@@ -328,10 +323,6 @@ class _Tail:
         self._first = b""
         self._pieces: deque[bytes] = deque()
         self._size = 0
-
-    @property
-    def ends_event(self) -> bool:
-        return not self._pieces or self._pieces[-1].endswith((b"\n\n", b"\n\r\n", b"\r\r"))
 
     def add(self, piece: bytes) -> None:
         if not piece:

@@ -9,15 +9,15 @@ from typing import Final
 from agentkit.gateway.chat_edit import ChatEdit
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import WireName
-from agentkit.gateway.exchanges import Exchange, GatewayReply, Upstream, UpstreamReply
+from agentkit.gateway.exchanges import Exchange, GatewayReply, ReadBody, Upstream, UpstreamReply
 from agentkit.gateway.messages_edit import MessagesEdit
-from agentkit.gateway.pass_through import MAX_HELD, PassThrough
-from agentkit.gateway.raw_reply import StartedPieces, forward, raw_body
+from agentkit.gateway.pass_through import PassThrough
+from agentkit.gateway.raw_reply import forward, raw_body
 from agentkit.gateway.reply_edit import ReplyEdit
-from agentkit.gateway.reply_events import answer_read, new_call_id, once
+from agentkit.gateway.reply_events import answer_read, new_call_id
 from agentkit.gateway.request_tools import offered_tools, only_one_call
 from agentkit.gateway.responses_edit import ResponsesEdit
-from agentkit.gateway.upstream_model import MAX_ERROR, read_bounded, reply_in_error
+from agentkit.gateway.upstream_model import reply_in_error
 
 EDITS: Final[Mapping[WireName, Callable[[], ReplyEdit]]] = {
     "chat": ChatEdit,
@@ -40,10 +40,10 @@ async def answer_passed(exchange: Exchange) -> GatewayReply:
     if reply.status < 300 and streams != (body.get("stream") is True):
         return await _converted(exchange, reply)
     if reply.status >= 400:
-        raw = await read_bounded(reply, MAX_ERROR)
+        raw = b"".join([piece async for piece in reply.pieces])
         if tools and reply_in_error(reply.status, raw):  # it is asked again, and read
             return await answer_read(exchange)
-        reply = reply._replace(pieces=once(raw))
+        reply = reply._replace(pieces=ReadBody(raw))
     answer = await forward(reply, exchange)
     if reply.status >= 300:
         return answer
@@ -51,20 +51,16 @@ async def answer_passed(exchange: Exchange) -> GatewayReply:
         EDITS[wire.name](),
         tools,
         exchange.record,
-        lambda: wire.read(body).request.messages,
+        lambda: wire.conversation(body),
         new_id=new_call_id,
         only_one=only_one_call(body),
     )
     if streams:
         return answer._replace(pieces=PassedPieces(machine, answer.pieces))
-    kept: list[bytes] = []
-    size = 0
-    async for piece in answer.pieces:
-        kept.append(piece)
-        size += len(piece)
-        if size > MAX_HELD:  # it is passed on unread
-            return answer._replace(pieces=StartedPieces(b"".join(kept), answer.pieces))
-    return answer._replace(pieces=once(machine.whole(b"".join(kept))))
+    whole = answer.pieces
+    if isinstance(whole, ReadBody) and whole.rest is None:  # a longer one is passed on unread
+        return answer._replace(pieces=ReadBody(machine.whole(whole.start)))
+    return answer
 
 
 class _Received:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections import deque
 from collections.abc import AsyncIterator
-from typing import Any, Final
+from typing import Final
 
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import PATHS, WireName
-from agentkit.gateway.error_replies import is_error_body
+from agentkit.gateway.error_replies import is_error_body, json_of, upstream_error
 from agentkit.gateway.event_blocks import event_of
-from agentkit.gateway.exchanges import Exchange, GatewayReply, UpstreamReply
-from agentkit.gateway.http_headers import reply_headers, request_id
+from agentkit.gateway.exchanges import Exchange, GatewayReply, ReadBody, UpstreamReply
+from agentkit.gateway.http_headers import reply_headers
 from agentkit.gateway.reply_ends import has_end
 from agentkit.gateway.upstream_body import upstream_body
-from agentkit.models.provider_errors import retry_after
-from agentkit.models.stream_errors import ErrorInStream
 
 MAX_WHOLE: Final = 4 * 1024 * 1024
 """Bytes of a whole reply that are collected before its status is sent, so that an error can still be reported."""
@@ -27,8 +23,6 @@ MAX_EVENT: Final = 1024 * 1024
 
 _LAST: Final = 8
 """Pieces of a stream's end in which its last event is looked for: after it come the usage and comments."""
-
-_SHOWN: Final = 300  # characters of a body that is not an error of any wire
 
 
 async def answer_raw(exchange: Exchange) -> GatewayReply:
@@ -50,7 +44,7 @@ async def answer_raw(exchange: Exchange) -> GatewayReply:
 
 def raw_body(exchange: Exchange) -> bytes:
     """Return a request's bytes, in which only the name of the model may differ."""
-    return upstream_body(exchange.raw, exchange.body, {"model": exchange.route.model})
+    return upstream_body(exchange.raw, exchange.body, exchange.route.model)
 
 
 async def forward(reply: UpstreamReply, exchange: Exchange) -> GatewayReply:
@@ -61,31 +55,17 @@ async def forward(reply: UpstreamReply, exchange: Exchange) -> GatewayReply:
             sent.
     """
     kind = reply.headers.get("content-type", "")
-    headers = [*reply_headers(reply.headers), (b"x-request-id", request_id(reply.headers).encode("latin-1", "replace"))]
+    headers = reply_headers(reply.headers)
     if kind:
         headers.append((b"content-type", kind.encode("latin-1", "replace")))
     if reply.status >= 300:
         body = b"".join([piece async for piece in reply.pieces])
-        if reply.status < 400 or not is_error_body(exchange.wire.name, _json(body)):
-            raise unreadable(reply, body)
-        return GatewayReply(reply.status, headers, _one(body))
+        if reply.status < 400 or not is_error_body(exchange.wire.name, json_of(body)):
+            raise upstream_error(reply.status, reply.headers, body)
+        return GatewayReply(reply.status, headers, ReadBody(body))
     if kind.startswith("text/event-stream"):
         return GatewayReply(reply.status, headers, WholeEvents(reply.pieces, exchange.wire.name))
     return GatewayReply(reply.status, headers, await _whole(reply, exchange))
-
-
-def unreadable(reply: UpstreamReply, body: bytes) -> RequestRefused:
-    """Return the error for a reply that is not one of any wire, such as a proxy's page."""
-    found, code = _json(body), None
-    shown = body[:_SHOWN].decode(errors="replace").strip()
-    if isinstance(found, dict):
-        error = ErrorInStream.of(found)
-        shown, code = str(error), error.code
-    message = f"the upstream answered with status {reply.status}: {shown or 'no body'}"
-    wait = retry_after(reply.headers, time.time())
-    return RequestRefused(
-        reply.status if reply.status >= 400 else 502, message, code or "upstream_error", retry_after=wait
-    )
 
 
 class WholeEvents:
@@ -104,6 +84,7 @@ class WholeEvents:
         self._wire = wire
         self._held: list[bytes] = []
         self._size = 0
+        self._cut = b""  # the last bytes that are held, which may begin the end of an event
         self._last: deque[bytes] = deque(maxlen=_LAST)
         self._ended = False
 
@@ -112,8 +93,8 @@ class WholeEvents:
 
     async def __anext__(self) -> bytes:
         async for piece in self._pieces:
-            before = self._held[-1][-3:] if self._held else b""  # the end of an event may be cut
-            end = _end_of_events(before + piece) - len(before)
+            seen = self._cut + piece
+            end, self._cut = _end_of_events(seen) - len(self._cut), seen[-3:]
             self._held.append(piece)
             self._size += len(piece)
             if self._size > MAX_EVENT and end <= 0:
@@ -122,6 +103,7 @@ class WholeEvents:
             if end > 0:
                 whole, rest = b"".join(self._held), len(piece) - end
                 self._held = [whole[len(whole) - rest :]] if rest else []
+                self._cut = self._cut[-rest:] if rest else b""
                 self._size = rest
                 found = whole[: len(whole) - rest] if rest else whole
                 self._last.append(found)
@@ -153,31 +135,7 @@ def _end_of_events(text: bytes) -> int:
     return max(line_feeds + 2 if line_feeds >= 0 else 0, both + 4 if both >= 0 else 0)
 
 
-class StartedPieces:
-    """A reply that is not a stream.
-
-    Args:
-        start: its first part, which has been read.
-        pieces: the rest.
-    """
-
-    def __init__(self, start: bytes, pieces: AsyncIterator[bytes]) -> None:
-        self._start = start
-        self._pieces = pieces
-
-    def __aiter__(self) -> StartedPieces:
-        return self
-
-    async def __anext__(self) -> bytes:
-        start, self._start = self._start, b""
-        return start or await anext(self._pieces)
-
-    async def aclose(self) -> None:
-        """End the request."""
-        await self._pieces.aclose()  # type: ignore[attr-defined]
-
-
-async def _whole(reply: UpstreamReply, exchange: Exchange) -> StartedPieces:
+async def _whole(reply: UpstreamReply, exchange: Exchange) -> ReadBody:
     """A reply of which all that fits has been read, so that it is complete or its failure can be reported."""
     pieces, kept = reply.pieces, []
     size = 0
@@ -189,24 +147,14 @@ async def _whole(reply: UpstreamReply, exchange: Exchange) -> StartedPieces:
                 break
         body = b"".join(kept)
         if size <= MAX_WHOLE and not _is_reply(body, exchange):
-            raise unreadable(reply, body)
+            raise upstream_error(reply.status, reply.headers, body)
     except BaseException:
         await pieces.aclose()  # type: ignore[attr-defined]
         raise
-    return StartedPieces(body, pieces)
+    return ReadBody(body, pieces if size > MAX_WHOLE else None)
 
 
 def _is_reply(body: bytes, exchange: Exchange) -> bool:
     """Return whether it is an object, or the stream that was asked for with another content type."""
-    return isinstance(_json(body), dict) or (exchange.body.get("stream") is True and has_end(exchange.wire.name, body))
-
-
-async def _one(body: bytes) -> AsyncIterator[bytes]:
-    yield body
-
-
-def _json(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None
+    streams = exchange.body.get("stream") is True
+    return isinstance(json_of(body), dict) or (streams and has_end(exchange.wire.name, body))

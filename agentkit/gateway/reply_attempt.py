@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -318,11 +319,11 @@ def _broken(call: _ReadCall, why: str) -> RequestRefused:
 
 
 class _RawText:
-    """The unchanged text of a reply, and how much of it was read: events contain it all, in order."""
+    """The unchanged text of a reply that was not read: events contain it all, in order."""
 
     def __init__(self) -> None:
-        self._pieces: list[str] = []
-        self._read = 0
+        self._pieces: deque[str] = deque()
+        self._read = 0  # characters of it that were read
 
     def add(self, text: str) -> None:
         """Add text that came."""
@@ -334,6 +335,8 @@ class _RawText:
             self._read += len(event.text)
         elif isinstance(event, CallEnd | CallError) and event.call.format is not None:
             self._read += len(event.call.raw)
+        while self._pieces and len(self._pieces[0]) <= self._read:
+            self._read -= len(self._pieces.popleft())
 
     def rest(self) -> str:
         """The text that was not read."""

@@ -51,6 +51,11 @@ TextPiece = str | RecoveredCall
 """A piece of a text: visible text, or a call in its place."""
 
 
+def divide(pieces: Sequence[TextPiece]) -> tuple[str, list[RecoveredCall]]:
+    """Return the text of pieces, joined, and their calls."""
+    return "".join(p for p in pieces if isinstance(p, str)), [p for p in pieces if not isinstance(p, str)]
+
+
 class EditedEvent(NamedTuple):
     """An event that was held back, and what is left of its text.
 

@@ -17,10 +17,10 @@ from os import urandom
 from typing import Final
 
 from agentkit.errors import AgentkitError, ConfigError, FormatError, ProviderError
-from agentkit.events import SourceEvent, Text, Usage
+from agentkit.events import CallEnd, SourceEvent, Text, Usage
 from agentkit.gateway.client_request import ClientRequest, RequestRefused, too_deep
-from agentkit.gateway.exchanges import Exchange, GatewayReply, Route
-from agentkit.gateway.http_headers import reply_headers, request_id
+from agentkit.gateway.exchanges import Exchange, GatewayReply, ReadBody, Route
+from agentkit.gateway.http_headers import reply_headers
 from agentkit.gateway.joined_pieces import JoinedPieces
 from agentkit.gateway.reply_attempt import Attempt
 from agentkit.gateway.upstream_model import UpstreamModel
@@ -63,14 +63,9 @@ async def answer_read(exchange: Exchange) -> GatewayReply:
     if not asked.request.stream:
         whole = exchange.wire.whole(asked, await reply.collect())
         body = json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
-        return GatewayReply(200, reply.headers(b"application/json"), once(body))
+        return GatewayReply(200, reply.headers(b"application/json"), ReadBody(body))
     pieces = await reply.begin()
     return GatewayReply(200, reply.headers(b"text/event-stream; charset=utf-8"), pieces)
-
-
-async def once(body: bytes) -> AsyncGenerator[bytes, None]:
-    """A body in one piece."""
-    yield body
 
 
 class Reply:
@@ -126,6 +121,8 @@ class Reply:
                         begun = True
                         if said:
                             yield Text("\n\n")
+                    elif type(event) is CallEnd and self._format is None and event.call.format is not None:
+                        record.recovered += 1
                     yield event
             calls += attempt.sent
             usage = usage.plus(attempt.usage)
@@ -147,7 +144,6 @@ class Reply:
             request = replace(request, messages=[*messages, *once])
         record.usage, finish = usage, attempt.finish
         record.finish = finish.reason
-        record.recovered += calls if self._format is None else 0
         yield usage
         yield finish
 
@@ -173,12 +169,7 @@ class Reply:
 
     def headers(self, kind: bytes) -> list[tuple[bytes, bytes]]:
         """The headers of the response, with those of the upstream that are meant for its client."""
-        own = self._upstream.headers
-        return [
-            (b"content-type", kind),
-            (b"x-request-id", request_id(own).encode("latin-1", "replace")),
-            *reply_headers(own),
-        ]
+        return [(b"content-type", kind), *reply_headers(self._upstream.headers)]
 
     async def begin(self) -> JoinedPieces:
         """Ask the upstream, and return the bytes of the streamed reply once it has accepted the request.
@@ -188,6 +179,7 @@ class Reply:
         """
         events = self.events()
         first = asyncio.ensure_future(anext(events))
+        first.add_done_callback(lambda done: done.cancelled() or done.exception())  # if nobody awaits it any more
         opened = asyncio.ensure_future(self._upstream.opened.wait())
         try:
             await asyncio.wait((first, opened), return_when=asyncio.FIRST_COMPLETED)

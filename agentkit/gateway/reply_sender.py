@@ -25,6 +25,8 @@ class ReplySender:
         self._writing: float | None = None
         self._last = 0.0
         self.status = 0
+        self.ended = False
+        """Whether the last piece was sent."""
         self.stalled = False
         """Whether the response was cancelled because the client does not read."""
         self.first: float | None = None
@@ -64,6 +66,7 @@ class ReplySender:
         """Send the last piece."""
         self._writing = perf_counter()
         await self._send({"type": "http.response.body", "body": piece, "more_body": False})
+        self.ended = True
         self.stop()
 
     def stop(self) -> None:

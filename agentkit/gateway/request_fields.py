@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_schemas import client_schema
 from agentkit.messages import ImagePart, TextPart, show_value
+from agentkit.models.openai import function_of
 from agentkit.models.valid_history import fit_name
 from agentkit.toolspec import OutputSchema, ToolSpec
 
@@ -223,6 +224,9 @@ class Tools(NamedTuple):
     parallel: bool | None = None
 
 
+MAX_TOOLS: Final = 1_024
+"""Tools of one request whose calls are read: eight times OpenAI's limit. Each takes 0.2 ms of the event loop."""
+
 MAX_NAME: Final = 256
 """Characters of a tool's name: twice Anthropic's limit, which is the highest known."""
 
@@ -258,10 +262,9 @@ def is_left_out(kind: str) -> bool:
 
     Clients such as Codex always offer some. A tool that the client runs is never left out.
     """
-    if not kind.startswith(_PROVIDERS_TOOLS):
-        return False
-    _log_once(kind)
-    return True
+    if (known := next(filter(kind.startswith, _PROVIDERS_TOOLS), None)) is not None:
+        _log_once(known)  # not what the client wrote, which may be anything
+    return known is not None
 
 
 @lru_cache
@@ -289,6 +292,8 @@ def tools_for_choice(
         parallel: whether there may be several calls.
         allowed: the names of the tools that may be called; None for all of them.
     """
+    if len(offered) > MAX_TOOLS:
+        raise invalid("tools", f"expected at most {MAX_TOOLS:,} tools, found {len(offered):,}")
     names = None if allowed is None else set(allowed)
     tools = tuple(tool for tool in offered if names is None or tool.name in names)
     known = ", ".join(tool.name for tool in offered) or "none"
@@ -299,6 +304,43 @@ def tools_for_choice(
     if choice not in ("auto", "none", "required") and choice not in {tool.name for tool in tools}:
         raise invalid("tool_choice", f"no offered tool is called {choice!r}; offered: {known}")
     return Tools(tools, choice if tools else "auto", parallel if tools else None)
+
+
+def openai_tools(body: Fields) -> Tools:
+    """Return the tools of a request in either of OpenAI's wires; those that only a provider can run are left out."""
+    offered = []
+    for n, tool in enumerate(objects_at(body.get("tools"), "tools")):
+        kind = tool.get("type") or "function"
+        if is_left_out(str(kind)):
+            continue
+        if kind != "function":
+            raise unsupported_field(f"tools[{n}].type", f"a tool of the type {kind!r}", "offer a function instead")
+        function = mapping_at(tool.get("function"), f"tools[{n}].function") or tool
+        offered.append(tool_at(function, "parameters", f"tools[{n}]"))
+    for n, function in enumerate(objects_at(body.get("functions"), "functions")):
+        offered.append(tool_at(function, "parameters", f"functions[{n}]"))
+    parallel = flag(body, "parallel_tool_calls")
+    choice = body.get("tool_choice") or body.get("function_call") or "auto"
+    if isinstance(choice, str):
+        return tools_for_choice(offered, {"any": "required"}.get(choice, choice), parallel, None)
+    return _choice_of(mapping_at(choice, "tool_choice"), offered, parallel)
+
+
+def _choice_of(choice: Fields, offered: Sequence[ToolSpec], parallel: bool | None) -> Tools:
+    kind = choice.get("type") or "function"
+    if kind in ("auto", "none", "required", "any"):
+        return tools_for_choice(offered, "required" if kind == "any" else kind, parallel, None)
+    if kind == "allowed_tools":
+        allowed = mapping_at(choice.get("allowed_tools"), "tool_choice.allowed_tools") or choice
+        names = [function_of(tool).get("name") for tool in objects_at(allowed.get("tools"), "tool_choice.tools")]
+        mode = allowed.get("mode") or "auto"
+        return tools_for_choice(offered, mode, parallel, [name for name in names if isinstance(name, str)])
+    if kind != "function":
+        raise unsupported_field("tool_choice.type", f"the choice of a tool of the type {kind!r}", "choose a function")
+    name = function_of(choice).get("name")
+    if not isinstance(name, str):
+        raise invalid("tool_choice.name", f"expected the tool's name, found {show_value(name)}")
+    return tools_for_choice(offered, name, parallel, None)
 
 
 def output_at(name: Any, schema: Any, at: str) -> OutputSchema:

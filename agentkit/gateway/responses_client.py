@@ -16,30 +16,27 @@ from agentkit.gateway.request_fields import (
     Fields,
     ForeignParts,
     Part,
-    Tools,
     UnsupportedField,
     content_at,
     count,
     flag,
     image_at,
     invalid,
-    is_left_out,
     mapping_at,
     number,
     objects_at,
     only_text,
+    openai_tools,
     other_fields,
     output_at,
     refuse_unsupported,
     required_text,
     text_at,
-    tool_at,
-    tools_for_choice,
     unsupported_field,
 )
 from agentkit.gateway.responses_reply import ResponsesReply, whole_response
 from agentkit.gateway.wire_fields import PROVIDERS
-from agentkit.messages import AssistantPart, ImagePart, ProviderPart, TextPart, ThinkingPart, show_value
+from agentkit.messages import AssistantPart, ImagePart, Message, ProviderPart, TextPart, ThinkingPart, show_value
 from agentkit.models.base import ModelRequest
 from agentkit.models.wire import items_of, text_of
 from agentkit.toolspec import OutputSchema
@@ -47,16 +44,19 @@ from agentkit.toolspec import OutputSchema
 _PROVIDER: Final = PROVIDERS["responses"]
 
 _WHOLE: Final = "send the whole conversation as input, with store=false"
-_UNSUPPORTED: Final[Mapping[str, UnsupportedField]] = {
+_STORED: Final[Mapping[str, UnsupportedField]] = {
     "previous_response_id": UnsupportedField("a conversation that the server stores", (), _WHOLE),
     "conversation": UnsupportedField("a conversation that the server stores", (), _WHOLE),
-    "background": UnsupportedField("a reply that is made later"),
     "prompt": UnsupportedField("a prompt that the server stores", (), "send its text as instructions"),
+}
+_UNSUPPORTED: Final[Mapping[str, UnsupportedField]] = {
+    **_STORED,
+    "background": UnsupportedField("a reply that is made later"),
     "top_logprobs": UnsupportedField("the log probabilities of tokens"),
 }
 _READ: Final = frozenset((
-    "model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "stream", "text",
-    "max_output_tokens", "max_tokens", "temperature",
+    "model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "functions",
+    "function_call", "stream", "text", "max_output_tokens", "max_tokens", "temperature",
     *_UNSUPPORTED,
 ))  # fmt: skip
 
@@ -71,7 +71,7 @@ class ResponsesClient:
     def read(self, body: Mapping[str, Any]) -> ClientRequest:
         """Read a request; see `ClientWire`."""
         refuse_unsupported(body, _UNSUPPORTED)
-        tools, foreign = _tools(body), ForeignParts()
+        tools, foreign = openai_tools(body), ForeignParts()
         output, further = _output(body)
         request = ModelRequest(
             _Items(foreign).read(body),
@@ -85,6 +85,11 @@ class ResponsesClient:
             output_schema=output,
         )
         return ClientRequest(required_text(body, "model"), request, True, foreign.by_url)
+
+    def conversation(self, body: Mapping[str, Any]) -> list[Message]:
+        """Read only the conversation; see `ClientWire`."""
+        refuse_unsupported(body, _STORED)
+        return _Items(ForeignParts()).read(body)
 
     def writer(self, asked: ClientRequest) -> ResponsesReply:
         """Create the writer of a streamed reply."""
@@ -118,7 +123,7 @@ class _Items:
         self._conversation = ClientConversation()
         self._reply: list[AssistantPart] = []
 
-    def read(self, body: Fields) -> list[Any]:
+    def read(self, body: Fields) -> list[Message]:
         self._conversation.system(text_at(body.get("instructions"), "instructions"))
         given = body.get("input")
         if isinstance(given, str) and given:
@@ -202,36 +207,6 @@ class _Items:
 
 
 # ---------------------------------------------------------------- the settings
-
-
-def _tools(body: Fields) -> Tools:
-    offered = []
-    for n, tool in enumerate(objects_at(body.get("tools"), "tools")):
-        kind = tool.get("type") or "function"
-        if is_left_out(str(kind)):
-            continue
-        if kind != "function":
-            instead = "offer a function instead"
-            raise unsupported_field(f"tools[{n}].type", f"a tool of the type {kind!r}", instead)
-        function = mapping_at(tool.get("function"), f"tools[{n}].function") or tool
-        offered.append(tool_at(function, "parameters", f"tools[{n}]"))
-    parallel = flag(body, "parallel_tool_calls")
-    choice = body.get("tool_choice") or "auto"
-    if isinstance(choice, str):
-        return tools_for_choice(offered, {"any": "required"}.get(choice, choice), parallel, None)
-    choice = mapping_at(choice, "tool_choice")
-    kind = choice.get("type") or "function"
-    if kind == "allowed_tools":
-        names = [tool.get("name") for tool in objects_at(choice.get("tools"), "tool_choice.tools")]
-        return tools_for_choice(
-            offered, choice.get("mode") or "auto", parallel, [n for n in names if isinstance(n, str)]
-        )
-    if kind != "function":
-        raise unsupported_field("tool_choice.type", f"the choice of a tool of the type {kind!r}", "choose a function")
-    name = choice.get("name") or mapping_at(choice.get("function"), "tool_choice.function").get("name")
-    if not isinstance(name, str):
-        raise invalid("tool_choice.name", f"expected the tool's name, found {show_value(name)}")
-    return tools_for_choice(offered, name, parallel, None)
 
 
 def _output(body: Fields) -> tuple[OutputSchema | None, dict[str, Any]]:

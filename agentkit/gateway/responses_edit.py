@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agentkit.events import Usage
 from agentkit.gateway.event_blocks import write_event
-from agentkit.gateway.reply_edit import NOTHING, EditedEvent, EventContent, RecoveredCall, TextPiece
+from agentkit.gateway.reply_edit import NOTHING, EditedEvent, EventContent, RecoveredCall, TextPiece, divide
 from agentkit.models.wire import WireEvent, items_of, mapping_of, openai_usage, text_of
 
 _OTHER: Final = EventContent(kind="other")
@@ -120,9 +120,8 @@ class _Output:
     def add(self, place: _Place, text: str, pieces: Sequence[TextPiece]) -> None:
         """Add a text, or more of one."""
         before, after = self._texts.get(place, ("", ""))
-        said = "".join(piece for piece in pieces if isinstance(piece, str))
+        said, calls = divide(pieces)
         self._texts[place] = before + text, after + said
-        calls = [piece for piece in pieces if isinstance(piece, RecoveredCall)]
         if calls:
             self.calls.setdefault(place[0], []).extend(calls)
 
@@ -198,7 +197,7 @@ class _Stream:
         edited = {**event, "output_index": output.place(at)}
         says = kind == _DELTA
         if says:
-            edited |= {"delta": "".join(piece for piece in pieces if isinstance(piece, str))}
+            edited |= {"delta": divide(pieces)[0]}
         elif kind == "response.output_text.done":
             edited |= {"text": output.text(place, event["text"])}
         elif kind == "response.content_part.done":

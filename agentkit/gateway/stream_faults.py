@@ -6,10 +6,10 @@ reports in `tests/data/odd_wires.jsonl`; the accumulators of the openai SDK and 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from agentkit.gateway.error_replies import json_of
 from agentkit.models.sse import EventReader, EventTooLong
 from agentkit.models.wire import items_of, mapping_of
 
@@ -46,15 +46,13 @@ def faults_of(body: bytes, *, streamed: bool) -> tuple[str, ...]:
         streamed: whether a stream was requested.
     """
     if body.lstrip()[:1] == b"{":
-        try:
-            whole = mapping_of(json.loads(body))
-        except ValueError:
+        if (whole := json_of(body)) is None:
             return ()
         found = [NO_STREAM] if streamed else []
-        return tuple(dict.fromkeys([*found, *_of_chunks([whole])]))
+        return tuple(dict.fromkeys([*found, *_of_chunks([mapping_of(whole)])]))
     data = list(_data(body))
     found = [] if "[DONE]" in data[-1:] else [NO_DONE]
-    return tuple(dict.fromkeys([*found, *_of_chunks([mapping_of(_json(text)) for text in data])]))
+    return tuple(dict.fromkeys([*found, *_of_chunks([mapping_of(json_of(text)) for text in data])]))
 
 
 def _data(body: bytes) -> Iterator[str]:
@@ -64,13 +62,6 @@ def _data(body: bytes) -> Iterator[str]:
             yield from (event.data for event in events)
     except (EventTooLong, UnicodeDecodeError):
         return
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
 
 
 def _of_chunks(chunks: list[Mapping[str, Any]]) -> Iterator[str]:
@@ -131,4 +122,4 @@ def _joined(pieces: list[Mapping[str, Any]]) -> list[str]:
 
 
 def _is_json(text: str) -> bool:
-    return not text.strip() or isinstance(_json(text), dict)
+    return not text.strip() or isinstance(json_of(text), dict)

@@ -12,21 +12,20 @@ import time
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from agentkit.errors import ProviderError
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import PATHS, WireName
-from agentkit.gateway.exchanges import UpstreamReply
+from agentkit.gateway.error_replies import json_of
+from agentkit.gateway.exchanges import MAX_ERROR, ReadBody, UpstreamReply
 from agentkit.gateway.gateway_config import GatewayTimeouts, UpstreamSettings
 from agentkit.models.retry import Retry
+from agentkit.models.wire import mapping_of, text_of
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
-
-MAX_ERROR: Final = 1024 * 1024
-"""Bytes that are read of an error's body."""
 
 ERROR_SECONDS: Final = 10.0
 """Seconds within which an error's body must have arrived."""
@@ -91,7 +90,6 @@ class HttpUpstream:
         self.settings = settings
         self.wire: WireName = settings.wire
         self.server = settings.server
-        self.has_key = key is not None
         self.reachable: bool | None = None
         self._key = key
         self._pool = pool
@@ -189,8 +187,8 @@ class HttpUpstream:
             return self._refusal(502, f"its answer has the status {response.status}", "upstream_invalid")
         self.reachable = response.status < 500
         named = {name.lower(): value for name, value in response.headers.items()}
-        if response.status >= 400:
-            return UpstreamReply(response.status, named, _Known(await _error_body(response)))
+        if response.status >= 300:
+            return UpstreamReply(response.status, named, ReadBody(await _error_body(response)))
         return UpstreamReply(response.status, named, ReplyPieces(response, timeouts, self._host))
 
     def _refusal(self, status: int, reason: str, code: str) -> RequestRefused:
@@ -207,7 +205,8 @@ class HttpUpstream:
             error = ProviderError("", kind="connection", provider="")
         elif outcome.status in REPEATED:
             after = retry_after(outcome.headers, time.time())
-            code = _code(outcome.pieces.body) if isinstance(outcome.pieces, _Known) else None
+            body = json_of(outcome.pieces.start) if isinstance(outcome.pieces, ReadBody) else None
+            code = text_of(mapping_of(mapping_of(body).get("error")).get("code")) or None
             advice = {"true": True, "false": False}.get(outcome.headers.get("x-should-retry", ""))
             kind = kind_of_status(outcome.status)
             error = ProviderError("", kind=kind, provider="", retry_after=after, code=code, advice=advice)
@@ -284,25 +283,6 @@ class ReplyPieces:
         return connection is not None and connection.protocol is not None and not connection.protocol.connected
 
 
-class _Known:
-    """A body that was read."""
-
-    def __init__(self, body: bytes) -> None:
-        self.body = body
-        self._pieces = iter([body] if body else [])
-
-    def __aiter__(self) -> _Known:
-        return self
-
-    async def __anext__(self) -> bytes:
-        for piece in self._pieces:
-            return piece
-        raise StopAsyncIteration
-
-    async def aclose(self) -> None:
-        """Do nothing: there is no connection."""
-
-
 async def _error_body(response: ClientResponse) -> bytes:
     """The body of an error, as far as it arrives."""
     import aiohttp
@@ -314,19 +294,9 @@ async def _error_body(response: ClientResponse) -> bytes:
                 kept += piece
     except (TimeoutError, aiohttp.ClientError, ConnectionError, ValueError):
         pass  # the status says more than the lack of a body
-    response.close()
+    finally:
+        response.close()
     return bytes(kept[:MAX_ERROR])
-
-
-def _code(body: bytes) -> str | None:
-    """The code in an error's body."""
-    try:
-        error: Any = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    error = error.get("error") if isinstance(error, dict) else None
-    code = error.get("code") if isinstance(error, dict) else None
-    return code if isinstance(code, str) else None
 
 
 def _reason(error: Exception) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any, Final, NamedTuple
@@ -13,7 +12,7 @@ from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import SourceEvent
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.client_wire import WireName
-from agentkit.gateway.error_replies import is_error_body
+from agentkit.gateway.error_replies import is_error_body, json_of, upstream_error
 from agentkit.gateway.exchanges import Exchange, UpstreamReply
 from agentkit.gateway.foreign_parts import put_back
 from agentkit.gateway.wire_fields import PROVIDERS, fields_for
@@ -23,7 +22,7 @@ from agentkit.models.base import ModelRequest
 from agentkit.models.messages_wire import MessagesWire
 from agentkit.models.openai import ChatWire, chat_body, chunks_of
 from agentkit.models.provider import offered_schemas
-from agentkit.models.provider_errors import RequestInfo, broken_off, kind_of_codes, kind_of_status, retry_after
+from agentkit.models.provider_errors import RequestInfo, broken_off, kind_of_codes, kind_of_status
 from agentkit.models.refused_replies import refused_reply
 from agentkit.models.response_body import ResponseBody, Unreadable
 from agentkit.models.responses import responses_body
@@ -35,8 +34,6 @@ from agentkit.schemas import flavours
 
 MAX_REPLY: Final = 512 * 1024 * 1024
 """Bytes of one reply that are read, of which only the current event is kept."""
-
-MAX_ERROR: Final = 1024 * 1024  # bytes of an error's body that are read
 
 LINGER: Final = 2.0  # seconds for which the usage is waited for after a reply's end
 
@@ -187,13 +184,13 @@ class UpstreamModel:
         Raises:
             RequestRefused: any other error.
         """
-        raw = await read_bounded(reply, MAX_ERROR)
+        raw = b"".join([piece async for piece in reply.pieces])
         if request.tools and (read := reply_in_error(reply.status, raw)):
             self.opened.set()
             return read
         error = upstream_error(reply.status, reply.headers, raw)
         wire = self._exchange.wire.name
-        if self._exchange.route.upstream.wire == wire and is_error_body(wire, _json(raw)):
+        if self._exchange.route.upstream.wire == wire and is_error_body(wire, json_of(raw)):
             error.body = raw
         raise error
 
@@ -208,19 +205,12 @@ def reply_in_error(status: int, raw: bytes) -> tuple[SourceEvent, ...]:
     Returns:
         The events of the reply; none if it is another error.
     """
-    if not isinstance(body := _json(raw), Mapping):
+    if not isinstance(body := json_of(raw), Mapping):
         return ()
     found = ErrorInStream.of(body)
     kind = kind_of_status(status)
     error = ProviderError(str(found), kind=kind, provider="", status=status, code=found.code, body=found.body)
     return refused_reply(error)
-
-
-def _json(raw: bytes) -> Any:
-    try:
-        return json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
 
 
 async def _events(received: ResponseBody, wire: Wire, form: _WireForm) -> AsyncGenerator[SourceEvent, None]:
@@ -230,30 +220,3 @@ async def _events(received: ResponseBody, wire: Wire, form: _WireForm) -> AsyncG
                 wire_event = {"usage": wire_event.get("usage")}
             for event in wire.feed(wire_event):
                 yield event
-
-
-async def read_bounded(reply: UpstreamReply, limit: int) -> bytes:
-    """The first bytes of a body, up to a limit."""
-    found = bytearray()
-    async for piece in reply.pieces:
-        found += piece
-        if len(found) >= limit:
-            break
-    return bytes(found[:limit])
-
-
-def upstream_error(status: int, headers: Mapping[str, str], raw: bytes) -> RequestRefused:
-    """An upstream's error response, for a client.
-
-    Args:
-        status: the HTTP status, 400 or higher; it is kept.
-        headers: with lower-case names.
-        raw: the body.
-    """
-    if isinstance(body := _json(raw), Mapping | list):
-        found = ErrorInStream.of(body)
-        said, code = str(found), found.code
-    else:
-        said, code = raw.decode(errors="replace")[:500].strip() or "no reason given", None
-    wait = retry_after(headers, time.time())
-    return RequestRefused(status, said, code or "upstream_error", retry_after=wait)

@@ -17,7 +17,9 @@ from agentkit.events import CallEnd, CallError, Event, Finish, SourceEvent, Unre
 from agentkit.fit.calling_modes import own_formats
 from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.probe_findings import ModelFinding, ReplyFinding
+from agentkit.gateway.routes import key_from
 from agentkit.gateway.stream_faults import LIMIT, faults_of
+from agentkit.gateway.wire_fields import PROVIDERS
 from agentkit.messages import user
 from agentkit.models import Model, ModelRequest, check_constraint, model, redact
 from agentkit.models.servers import SERVERS, CutOut, GrammarField
@@ -33,8 +35,6 @@ MOST: Final = 8
 SECONDS: Final = 120.0  # without a byte of a reply; a server on a processor reads the prompt for some seconds
 TOKENS: Final = 1_024  # of one reply: a model that thinks writes its thoughts before the call
 LIST_SECONDS: Final = 10.0
-
-PREFIXES: Final[Mapping[WireName, str]] = {"chat": "openai", "responses": "responses", "messages": "anthropic"}
 
 OWNERS: Final[Mapping[str, str]] = {
     "vllm": "vllm",
@@ -79,11 +79,7 @@ class ProbedServer(NamedTuple):
         Raises:
             ConfigError: the variable is not set.
         """
-        if self.key_env is None:
-            return None
-        if key := os.environ.get(self.key_env, "").strip():
-            return key
-        raise ConfigError(f"the environment variable {self.key_env} is not set")
+        return None if self.key_env is None else key_from(os.environ, self.key_env, "the key of the server")
 
 
 class ProbeReport(NamedTuple):
@@ -183,7 +179,7 @@ async def _fitted(server: ProbedServer, finding: ModelFinding, watch: Watch) -> 
 
     try:
         report = await fit(
-            f"{PREFIXES[server.wire]}:{finding.model}",
+            f"{PROVIDERS[server.wire]}:{finding.model}",
             base_url=server.url,
             server=server.server if server.wire == "chat" else None,
             api_key_env=server.key_env,
@@ -256,7 +252,7 @@ class _Probe:
     def _model(self, client: Any, format: str | None = None, *, constrained: bool = False) -> Model:
         server = self._server
         return model(
-            f"{PREFIXES[server.wire]}:{self._name}",
+            f"{PROVIDERS[server.wire]}:{self._name}",
             base_url=server.url,
             server=server.server if server.wire == "chat" else None,
             api_key=server.key,

@@ -650,6 +650,11 @@ def test_tools_that_only_their_provider_can_run_are_left_out() -> None:
     assert [tool.name for tool in asked.request.tools] == [ANTHROPIC_TOOL["name"]]
 
 
+def test_more_tools_than_any_model_takes_are_refused() -> None:
+    with pytest.raises(RequestRefused, match="tools: expected at most 1,024 tools, found 1,025"):
+        anthropic(tools=[ANTHROPIC_TOOL] * 1_025)
+
+
 @pytest.mark.parametrize(("name", "fields", "param"), UNSUPPORTED)
 def test_what_a_translated_reply_cannot_honour_is_refused(name: WireName, fields: dict[str, Any], param: str) -> None:
     with pytest.raises(RequestRefused, match=SAME_WIRE) as refused:

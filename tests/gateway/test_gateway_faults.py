@@ -18,6 +18,8 @@ from scenario_kit import SOAK
 from upstream_replies import WIRES
 
 from agentkit.formats import get, render_prompt
+from agentkit.gateway.chat_client import ChatClient
+from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.reply_ends import has_end
 from agentkit.models.stream_errors import ErrorInStream
@@ -236,6 +238,16 @@ def test_the_prompt_for_many_tools_takes_linear_time() -> None:
     since = time()
     assert "t199" in render_prompt(get("xml"), tools)
     assert time() - since < 5, "it took 12 s when each example was written next to all tools"
+
+
+def test_results_of_unknown_calls_take_linear_time() -> None:
+    calls = [{"id": f"c{n}", "function": {"name": "f"}} for n in range(20_000)]
+    results = [{"role": "tool", "tool_call_id": f"r{n}", "content": ""} for n in range(20_000)]
+    body = {"model": "m", "messages": [{"role": "assistant", "tool_calls": calls}, *results]}
+    since = time()
+    with pytest.raises(RequestRefused, match="no call has the id 'r0'"):
+        ChatClient().read(body)
+    assert time() - since < 5, "each result noted all calls without one: 12 s, and 3 GB"
 
 
 # ---------------------------------------------------------------- mutated requests

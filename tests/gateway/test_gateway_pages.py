@@ -103,6 +103,13 @@ def test_every_metric_has_its_row_with_its_labels() -> None:
     assert {words(row[0])[0]: words(row[1]) for row in rows("gateway_settings", "Metrics")} == found
 
 
+def test_long_names_of_models_are_not_kept() -> None:
+    metrics = GatewayMetrics()
+    metrics.count("m" * 1_000, "chat", 200, 0.1, None, False, ReplyRecord())
+    assert 'gen_ai_request_model="other"' in metrics.text()
+    assert "mmm" not in metrics.text()
+
+
 def test_every_field_of_the_log_has_its_row() -> None:
     calls = ast.walk(ast.parse((SOURCE / "gateway_app.py").read_text(encoding="utf-8")))
     (written,) = (

@@ -177,6 +177,39 @@ def test_calls_in_text_are_counted_and_logged(tmp_path: Path) -> None:
     assert (logged["recovered"], logged["input_tokens"], logged["output_tokens"]) == (1, 9, 20)
 
 
+@pytest.mark.parametrize(
+    "more", [{"logprobs": True}, {"modalities": ["text", "audio"]}, {"tool_choice": {"type": "hosted"}}], ids=str
+)
+def test_a_call_is_recovered_though_a_translated_reply_could_not_honour_the_request(more: dict[str, Any]) -> None:
+    text = '<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>'
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    with (
+        fake_upstream(whole({**COMPLETION, "choices": [choice]})) as upstream,
+        gateway({"upstreams": {"a": {"url": upstream.url}}}) as at,
+    ):
+        got = post(at, {**CHAT, "tools": [{"type": "function", "function": {"name": "look"}}], **more})
+    (call,) = got.json()["choices"][0]["message"]["tool_calls"]
+    assert call["function"] == {"name": "look", "arguments": "{}"}
+
+
+def test_a_native_call_in_another_wire_is_neither_recovered_nor_is_its_client_gone() -> None:
+    function = {"name": "look", "arguments": '{"at": "tea"}'}
+    delta = {"role": "assistant", "tool_calls": [{"index": 0, "id": "c", "type": "function", "function": function}]}
+    choices = (
+        [{"index": 0, "delta": delta, "finish_reason": None}],
+        [{"index": 0, "delta": {}, "finish_reason": "stop"}],
+    )
+    chunks = [b"data: %b\n\n" % json.dumps({"id": "c", "choices": choice}).encode() for choice in choices]
+    with fake_upstream(chunked(*chunks)) as upstream, gateway({"upstreams": {"a": {"url": upstream.url}}}) as at:
+        tool = {"name": "look", "input_schema": {"type": "object", "properties": {"at": {"type": "string"}}}}
+        got = post(at, {**CHAT, "max_tokens": 9, "stream": True, "tools": [tool]}, "/v1/messages")
+        until(lambda: figures(at)["agentkit_requests_in_flight"] == 0)
+        found = figures(at)
+    assert "tool_use" in got.text
+    assert found["agentkit_client_left_total"] == 0
+    assert not [name for name in found if name.startswith("agentkit_recovered_calls")]
+
+
 def test_a_client_that_left_is_counted() -> None:
     with fake_upstream([30.0]) as upstream, gateway(raw(upstream.url)) as at:
         with pytest.raises(httpx2.ReadTimeout):

@@ -225,17 +225,6 @@ def test_of_several_events_in_one_piece_only_those_wait_that_may_be_a_call() -> 
     assert b"".join(sent) == b"".join(pieces)
 
 
-@pytest.mark.parametrize("tools", [(), (ADD,)])
-def test_a_heartbeat_may_be_sent_between_events_only(tools: Sequence[ToolSpec]) -> None:
-    reply = machine(tools=tools)
-    event = chunk({"content": CALL})
-    assert reply.between_events
-    reply.feed(event[:50])
-    assert reply.between_events is bool(tools)
-    reply.feed(event[50:])
-    assert reply.between_events
-
-
 def test_long_text_after_a_call_takes_linear_time() -> None:
     def seconds(length: int) -> float:
         stream = chat_stream([CALL, *["and "] * length])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
 
 import anthropic
 import httpx2
@@ -10,6 +12,8 @@ import openai
 import pytest
 from fake_upstream import chunked, fake_upstream, head, until, whole
 from gateway_kit import CHAT, COMPLETION, chat, chunk, gateway, messages, post, raw
+
+from agentkit.gateway.raw_reply import WholeEvents
 
 
 def test_a_whole_reply_is_forwarded() -> None:
@@ -248,3 +252,16 @@ def test_raw_needs_the_wire_of_the_server() -> None:
         pytest.raises(anthropic.BadRequestError, match="send its requests to /v1/chat/completions"),
     ):
         client.messages.create(max_tokens=9, **CHAT)
+
+
+async def _bytes_of(stream: bytes) -> AsyncIterator[bytes]:
+    for at in range(len(stream)):
+        yield stream[at : at + 1]
+
+
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n"], ids=["LF", "CRLF"])
+def test_an_event_leaves_when_it_is_complete_though_its_end_is_cut(end: bytes) -> None:
+    async def pieces() -> list[bytes]:
+        return [piece async for piece in WholeEvents(_bytes_of(b"data: 1" + end + b"data: [DONE]" + end), "chat")]
+
+    assert asyncio.run(pieces()) == [b"data: 1" + end, b"data: [DONE]" + end]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agentkit.agent import messages_from
@@ -12,6 +12,7 @@ from agentkit.gateway.agent_model import AgentModel
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.client_wire import ReplyWriter, WireName
 from agentkit.gateway.exchanges import Exchange, NoUpstream, Route
+from agentkit.messages import Message
 from agentkit.models import ModelRequest
 from agentkit.toolspec import ToolSpec
 
@@ -30,6 +31,9 @@ class EventWire:
             stream=body.get("stream", False),
         )
         return ClientRequest(body["model"], request)
+
+    def conversation(self, body: Mapping[str, Any]) -> Sequence[Message]:
+        return self.read(body).request.messages
 
     def writer(self, asked: ClientRequest) -> ReplyWriter:
         return _Lines()
