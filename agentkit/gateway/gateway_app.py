@@ -300,8 +300,8 @@ class Gateway:
         status = asked.sender.status or 499  # nginx's number for a client that has left
         record, error = asked.record, asked.error
         self._metrics.count(asked.model, asked.wire, status, seconds, first, asked.left, record)
-        failure = str(status) if error is None else error.code
-        if upstream is not None and status >= 400 and (error is None or failure.startswith("upstream")):
+        failure = str(status) if error is None or error.of_upstream else error.code
+        if upstream is not None and status >= 400 and (failure.isdigit() or failure.startswith("upstream")):
             self._metrics.count_upstream_error(upstream.name, failure)
         self._spans.count(asked.model, asked.wire, status, seconds, first, record)
         self._log.write(

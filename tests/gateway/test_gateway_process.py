@@ -210,6 +210,19 @@ def test_a_native_call_in_another_wire_is_neither_recovered_nor_is_its_client_go
     assert not [name for name in found if name.startswith("agentkit_recovered_calls")]
 
 
+def test_an_error_of_the_upstream_is_counted_whatever_its_code() -> None:
+    busy = {"error": {"message": "wait", "code": "rate_limit_exceeded"}}
+    with (
+        fake_upstream(whole(busy, 429)) as upstream,
+        gateway({"upstreams": {"a": {"url": upstream.url, "repeats": 0}}}) as at,
+    ):
+        got = post(at, {**CHAT, "max_tokens": 9}, "/v1/messages")
+        until(lambda: figures(at)["agentkit_requests_in_flight"] == 0)
+        found = figures(at)
+    assert got.status_code == 429
+    assert found['agentkit_upstream_errors_total{upstream="a",code="429"}'] == 1
+
+
 def test_a_client_that_left_is_counted() -> None:
     with fake_upstream([30.0]) as upstream, gateway(raw(upstream.url)) as at:
         with pytest.raises(httpx2.ReadTimeout):
