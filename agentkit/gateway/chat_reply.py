@@ -22,7 +22,6 @@ from agentkit.events import (
     Usage,
 )
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
-from agentkit.gateway.error_replies import json_of
 from agentkit.gateway.reply_parts import FAILED, WrittenCall, json_string, line, reason_with_calls, whole_reply
 from agentkit.gateway.wire_fields import PROVIDERS
 from agentkit.models.chat_thinking import FIELDS
@@ -168,16 +167,10 @@ def openai_error_type(status: int) -> str:
 
 def chat_error(error: RequestRefused) -> dict[str, Any]:
     """Return the body of an error, in both of OpenAI's wires; the upstream's own body if that can be passed on."""
-    if (own := own_error(error)) is not None:
-        return own
+    if error.body is not None:
+        return dict(error.body)
     kind = openai_error_type(error.status)
     return {"error": {"message": error.message, "type": kind, "param": error.param or None, "code": error.code}}
-
-
-def own_error(error: RequestRefused) -> dict[str, Any] | None:
-    """Return the upstream's error body, if it may be passed on and is one; otherwise None."""
-    found = json_of(error.body or b"")
-    return found if isinstance(found, dict) and found.get("error") else None
 
 
 def _same_fields(asked: ClientRequest, id: str, created: int, kind: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ class RequestRefused(Exception):
         param: the field of the request that is wrong; empty if no field is.
         retry_after: seconds after which the client may try again; None if it is unknown.
         body: the upstream's own error body, if it is in the client's wire and may be passed on unchanged.
+        of_upstream: whether the status and the code are the upstream's.
     """
 
     def __init__(
@@ -29,7 +30,8 @@ class RequestRefused(Exception):
         *,
         param: str = "",
         retry_after: float | None = None,
-        body: bytes | None = None,
+        body: Mapping[str, Any] | None = None,
+        of_upstream: bool = False,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -38,6 +40,7 @@ class RequestRefused(Exception):
         self.param = param
         self.retry_after = retry_after
         self.body = body
+        self.of_upstream = of_upstream
 
 
 def too_deep() -> RequestRefused:

@@ -45,7 +45,8 @@ def upstream_error(status: int, headers: Mapping[str, str], raw: bytes) -> Reque
         shown = raw[:_SHOWN].decode(errors="replace").strip() or "no body"
         said, code = f"the upstream answered with status {status}: {shown}", None
     wait = retry_after(headers, time.time())
-    return RequestRefused(status if status >= 400 else 502, said, code or "upstream_error", retry_after=wait)
+    status, code = status if status >= 400 else 502, code or "upstream_error"
+    return RequestRefused(status, said, code, retry_after=wait, of_upstream=True)
 
 
 def error_headers(error: RequestRefused) -> list[tuple[bytes, bytes]]:

@@ -303,8 +303,8 @@ class Gateway:
         record, error = asked.record, asked.error
         self._metrics.count(asked.model, asked.wire, status, seconds, first, asked.left, record)
         code = error.code if error is not None else record.error
-        failure = code or str(status)
-        if upstream is not None and (code.startswith("upstream") or (status >= 400 and not code)):
+        failure = str(status) if not code or (error is not None and error.of_upstream) else code
+        if upstream is not None and (failure.startswith("upstream") or (status >= 400 and failure.isdigit())):
             self._metrics.count_upstream_error(upstream.name, failure)
         self._spans.count(asked.model, asked.wire, status, seconds, first, record)
         self._log.write(

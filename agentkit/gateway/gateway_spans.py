@@ -8,27 +8,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from agentkit.gateway.exchanges import Exchange, ReplyRecord
 from agentkit.gateway.gateway_metrics import FIRST_BUCKETS, SECONDS_BUCKETS, TOKEN_BUCKETS
 
 
-class GatewaySpans(Protocol):
-    """Where spans and metrics go."""
-
-    def request(self, exchange: Exchange, headers: Mapping[bytes, bytes]) -> Any:
-        """Return a context for one request: a span, as a child of the client's; the upstream's is a child of it."""
-        ...
-
-    def count(
-        self, model: str, wire: str, status: int, seconds: float, first: float | None, record: ReplyRecord
-    ) -> None:
-        """Count a request that has ended; as `GatewayMetrics.count`."""
-        ...
-
-
-def spans_of_process() -> GatewaySpans:
+def spans_of_process() -> _Recorded | _NotRecorded:
     """Return OpenTelemetry's providers of this process; without them, nothing is recorded."""
     return _Recorded() if "opentelemetry.trace" in sys.modules else _NotRecorded()
 
@@ -45,6 +31,8 @@ class _NotRecorded:
 
 
 class _Recorded:
+    """Records one span for each request, as a child of the client's; the upstream's is a child of it."""
+
     def __init__(self) -> None:
         from opentelemetry import metrics, propagate, trace
 

@@ -21,7 +21,6 @@ from agentkit.events import (
     Thinking,
     Usage,
 )
-from agentkit.gateway.chat_reply import own_error
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.reply_parts import FAILED, WrittenCall, json_string, line, reason_with_calls, whole_reply
 from agentkit.gateway.wire_fields import PROVIDERS
@@ -240,8 +239,8 @@ _ERRORS: Final[Mapping[int, str]] = {
 
 def messages_error(error: RequestRefused) -> dict[str, Any]:
     """Return the body of an error; the upstream's own body if that can be passed on."""
-    if (own := own_error(error)) is not None:
-        return own
+    if error.body is not None:
+        return dict(error.body)
     kind = _ERRORS.get(error.status, "invalid_request_error" if error.status < 500 else "api_error")
     return {"type": "error", "error": {"type": kind, "message": error.message}}
 

@@ -16,9 +16,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from agentkit.events import CallEnd, InventedResult, Markup, ProviderBlock, SourceEvent, Text, Thinking
+from agentkit.events import CallEnd, CallQuoted, InventedResult, Markup, ProviderBlock, SourceEvent, Text, Thinking
+from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.delta_template import DeltaTemplate
 from agentkit.gateway.event_blocks import EventBlocks, event_of
 from agentkit.gateway.exchanges import ReplyRecord
@@ -27,7 +28,7 @@ from agentkit.gateway.reply_edit import NOTHING, EditedEvent, EventContent, Repl
 from agentkit.messages import Message, ToolCall
 from agentkit.models.finishes import meaning
 from agentkit.processor.processor import call_id
-from agentkit.processor.recovery import NewReader, Recovery
+from agentkit.processor.recovery import NewReader, Quoted, Recovery
 from agentkit.processor.untrusted_input import UntrustedInput
 from agentkit.toolspec import ToolSpec
 
@@ -352,10 +353,11 @@ def _parsers(tools: Sequence[ToolSpec]) -> NewReader:
     return made
 
 
-def _quoted(
-    conversation: _Conversation, tools: Sequence[ToolSpec], served: Sequence[ProviderBlock]
-) -> Callable[[ToolCall], Any]:
-    """Return the search for a call's tool in what the model has read, which is parsed when a call is found."""
+def _quoted(conversation: _Conversation, tools: Sequence[ToolSpec], served: Sequence[ProviderBlock]) -> Quoted:
+    """Return the search for a call's tool in what the model has read, which is parsed when a call is found.
+
+    If that is unknown, since the server stores a part of it, every call may be a quote.
+    """
 
     @cache
     def untrusted() -> UntrustedInput:
@@ -363,4 +365,11 @@ def _quoted(
         return UntrustedInput(lambda: messages)
 
     offered: Mapping[str, ToolSpec] = {tool.name: tool for tool in tools}
-    return lambda call: untrusted().find_quote(call, offered, served)
+
+    def found(call: ToolCall) -> CallQuoted | None:
+        try:
+            return untrusted().find_quote(call, offered, served)
+        except RequestRefused:
+            return CallQuoted(call)
+
+    return found

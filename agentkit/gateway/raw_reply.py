@@ -15,7 +15,7 @@ from agentkit.gateway.http_headers import reply_headers
 from agentkit.gateway.reply_ends import has_end
 from agentkit.gateway.upstream_body import upstream_body
 
-MAX_WHOLE: Final = 4 * 1024 * 1024
+MAX_WHOLE: Final = 8 * 1024 * 1024
 """Bytes of a whole reply that are collected before its status is sent, so that an error can still be reported."""
 
 MAX_EVENT: Final = 1024 * 1024

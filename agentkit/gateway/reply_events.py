@@ -248,7 +248,8 @@ def as_refusal(error: BaseException) -> RequestRefused:
         return too_deep()
     if isinstance(error, ProviderError):
         status = error.status or _STATUS.get(error.kind, 502)
-        return RequestRefused(status, str(error), error.code or "upstream_error", retry_after=error.retry_after)
+        code = error.code or "upstream_error"
+        return RequestRefused(status, str(error), code, retry_after=error.retry_after, of_upstream=True)
     if isinstance(error, AgentkitError):
         return RequestRefused(400, str(error), "invalid_request")
     return RequestRefused(500, "the gateway failed; its log says why", "internal_error")

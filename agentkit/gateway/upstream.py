@@ -22,6 +22,7 @@ from agentkit.gateway.error_replies import json_of
 from agentkit.gateway.exchanges import MAX_ERROR, ReadBody, UpstreamReply
 from agentkit.gateway.gateway_config import GatewayTimeouts, UpstreamSettings
 from agentkit.models.retry import Retry
+from agentkit.models.secrets import redact
 from agentkit.models.wire import mapping_of, text_of
 
 if TYPE_CHECKING:
@@ -188,8 +189,15 @@ class HttpUpstream:
         self.reachable = response.status < 500
         named = {name.lower(): value for name, value in response.headers.items()}
         if response.status >= 300:
-            return UpstreamReply(response.status, named, ReadBody(await _error_body(response)))
+            return UpstreamReply(response.status, named, ReadBody(self._redacted(await _error_body(response))))
         return UpstreamReply(response.status, named, ReplyPieces(response, timeouts, self._host))
+
+    def _redacted(self, body: bytes) -> bytes:
+        """An error's body, which may repeat the key, without the gateway's own key: it is not the client's."""
+        if self._key is None:
+            return body
+        text = redact(body.decode("utf-8", "surrogateescape"), [self._key])
+        return text.encode("utf-8", "surrogateescape")
 
     def _refusal(self, status: int, reason: str, code: str) -> RequestRefused:
         self.reachable = False

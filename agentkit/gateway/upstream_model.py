@@ -193,8 +193,8 @@ class UpstreamModel:
             return read
         error = upstream_error(reply.status, reply.headers, raw)
         wire = self._exchange.wire.name
-        if self._exchange.route.upstream.wire == wire and is_error_body(wire, json_of(raw)):
-            error.body = raw
+        if self._exchange.route.upstream.wire == wire and is_error_body(wire, body := json_of(raw)):
+            error.body = body
         raise error
 
 

@@ -486,7 +486,7 @@ def test_an_error_response(status: int, of_openai: type[Exception], of_anthropic
 
 def test_the_upstreams_own_error_is_passed_on() -> None:
     own = {"error": {"message": "too long", "type": "invalid_request_error", "code": "context_length_exceeded"}}
-    error = RequestRefused(400, "the model server refused the request", "upstream", body=json.dumps(own).encode())
+    error = RequestRefused(400, "the model server refused the request", "upstream", body=own)
     assert WIRES["chat"].error(error) == own
 
 

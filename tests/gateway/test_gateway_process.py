@@ -192,6 +192,19 @@ def test_a_call_is_recovered_though_a_translated_reply_could_not_honour_the_requ
     assert call["function"] == {"name": "look", "arguments": "{}"}
 
 
+def test_a_call_in_the_text_stays_text_if_the_server_stores_what_it_may_quote() -> None:
+    part = {"type": "output_text", "text": '<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>'}
+    item = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+    reply = {"id": "resp_2", "object": "response", "status": "completed", "output": [item]}
+    asked = {"model": "m", "input": "Go on.", "tools": [{"type": "function", "name": "look", "parameters": {}}]}
+    one = {"wire": "responses"}
+    with fake_upstream(whole(reply)) as upstream, gateway({"upstreams": {"a": {"url": upstream.url, **one}}}) as at:
+        got = [post(at, {**asked, **more}, "/v1/responses") for more in ({}, {"previous_response_id": "resp_1"})]
+        found = figures(at)
+    assert [[one["type"] for one in reply.json()["output"]] for reply in got] == [["function_call"], ["message"]]
+    assert found["agentkit_recovery_failed_total"] == 0
+
+
 def test_a_native_call_in_another_wire_is_neither_recovered_nor_is_its_client_gone() -> None:
     function = {"name": "look", "arguments": '{"at": "tea"}'}
     delta = {"role": "assistant", "tool_calls": [{"index": 0, "id": "c", "type": "function", "function": function}]}
@@ -208,6 +221,19 @@ def test_a_native_call_in_another_wire_is_neither_recovered_nor_is_its_client_go
     assert "tool_use" in got.text
     assert found["agentkit_client_left_total"] == 0
     assert not [name for name in found if name.startswith("agentkit_recovered_calls")]
+
+
+def test_an_error_of_the_upstream_is_counted_whatever_its_code() -> None:
+    busy = {"error": {"message": "wait", "code": "rate_limit_exceeded"}}
+    with (
+        fake_upstream(whole(busy, 429)) as upstream,
+        gateway({"upstreams": {"a": {"url": upstream.url, "repeats": 0}}}) as at,
+    ):
+        got = post(at, {**CHAT, "max_tokens": 9}, "/v1/messages")
+        until(lambda: figures(at)["agentkit_requests_in_flight"] == 0)
+        found = figures(at)
+    assert got.status_code == 429
+    assert found['agentkit_upstream_errors_total{upstream="a",code="429"}'] == 1
 
 
 def test_a_client_that_left_is_counted() -> None:

@@ -51,14 +51,17 @@ def refused(address: str, body: bytes | None = None, **headers: str) -> tuple[in
 def test_names_of_the_host(guarded: str) -> None:
     assert refused(guarded, host="gw.example.org") == (200, "")
     assert refused(guarded, host="localhost:4000") == (200, "")
-    assert refused(guarded, host="evil.example") == (421, "Host 'evil.example' is not a name of this server; see allowed_hosts")
+    assert refused(guarded, host="evil.example") == (
+        421,
+        "Host 'evil.example' is not a name of this server; see allowed_hosts",
+    )
     assert refused(guarded, host="localhost@evil.example")[0] == 421
 
 
 def test_web_pages(guarded: str) -> None:
     assert refused(guarded, origin="https://evil.example") == (
         403,
-        "requests from web pages of 'https://evil.example' are refused",
+        "requests from web pages of 'https://evil.example' are refused; see allowed_origins",
     )
     assert refused(guarded, origin="null")[0] == 403
     assert refused(guarded, sec_fetch_site="cross-site") == (

@@ -121,6 +121,15 @@ def test_a_page_instead_of_an_error_becomes_an_error_in_the_wire(status: int) ->
     }
 
 
+def test_an_error_that_repeats_the_gateways_key_does_not_show_it() -> None:
+    refused = {"error": {"message": "wrong key: sk-up/stream", "type": "invalid_request_error"}}
+    with fake_upstream(whole(refused, 401)) as upstream:
+        settings = {"upstreams": {"a": {"url": upstream.url, "key_env": "UPSTREAM_KEY"}}}
+        with gateway(settings, {"UPSTREAM_KEY": "sk-up/stream"}) as at:
+            got = post(at), post(at, {**CHAT, "max_tokens": 9}, "/v1/messages")
+    assert [(one.status_code, one.json()["error"]["message"]) for one in got] == [(401, "wrong key: [key]")] * 2
+
+
 def test_a_server_that_is_not_there() -> None:
     with gateway(raw("http://127.0.0.1:9")) as at:
         got = post(at)
