@@ -22,6 +22,7 @@ from agentkit.events import (
     Usage,
 )
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
+from agentkit.gateway.error_replies import error_event
 from agentkit.gateway.reply_parts import FAILED, WrittenCall, json_string, line, reason_with_calls, whole_reply
 from agentkit.gateway.wire_fields import PROVIDERS
 from agentkit.models.chat_thinking import FIELDS
@@ -88,7 +89,7 @@ class ChatReply:
 
     def fail(self, error: RequestRefused) -> bytes:
         """End the reply with an error."""
-        return f"data: {line(chat_error(error))}\n\n{_DONE}".encode()
+        return error_event("chat", chat_error(error))
 
     def _delta(self, fields: str) -> bytes:
         return (self._head + fields + self._tail).encode()

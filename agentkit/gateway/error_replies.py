@@ -1,4 +1,4 @@
-"""Errors as HTTP: those of an upstream, the headers of an error, the last event of a stream that was only forwarded."""
+"""Errors as HTTP: those of an upstream, the headers of an error, the last event of a stream."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import ceil
 from typing import Any, Final
 
 from agentkit.gateway.client_request import RequestRefused
-from agentkit.gateway.client_wire import ClientWire, WireName
+from agentkit.gateway.client_wire import WireName
 from agentkit.models.provider_errors import retry_after
 from agentkit.models.stream_errors import ErrorInStream
 
@@ -59,18 +59,15 @@ def error_headers(error: RequestRefused) -> list[tuple[bytes, bytes]]:
     return headers
 
 
-def error_event(wire: ClientWire, error: RequestRefused) -> bytes:
+def error_event(wire: WireName, body: Mapping[str, Any]) -> bytes:
     """Return the event that ends a stream at any place.
 
-    A `ReplyWriter` ends a stream that it has written; this is for one whose earlier events are unknown.
+    Args:
+        wire: the client's.
+        body: of the error, in that wire.
     """
-    body = wire.error(error)
-    if wire.name == "chat":
-        return b"data: " + json.dumps(body).encode() + b"\n\ndata: [DONE]\n\n"
-    if wire.name == "responses":
-        body = {
-            "type": "error",
-            "sequence_number": 0,
-            **{k: body["error"].get(k) for k in ("code", "message", "param")},
-        }
-    return b"event: error\ndata: " + json.dumps(body).encode() + b"\n\n"
+    if wire == "responses":
+        fields = {name: body["error"].get(name) for name in ("code", "message", "param")}
+        body = {"type": "error", "sequence_number": 0, **fields}
+    data = b"data: %b\n\n" % json.dumps(body, separators=(",", ":"), default=str).encode()
+    return data + b"data: [DONE]\n\n" if wire == "chat" else b"event: error\n" + data

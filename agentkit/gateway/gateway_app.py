@@ -281,7 +281,7 @@ class Gateway:
         asked.error = error
         sender = asked.sender
         if sender.streaming:
-            await sender.end(error_event(self._wires[asked.wire], error))
+            await sender.end(error_event(asked.wire, self._wires[asked.wire].error(error)))
         elif not sender.status:
             asked.id = asked.id or f"req_{uuid4().hex}"
             body = json.dumps(self._wires[asked.wire].error(error)).encode()

@@ -22,6 +22,7 @@ from agentkit.events import (
     Usage,
 )
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
+from agentkit.gateway.error_replies import error_event
 from agentkit.gateway.reply_parts import FAILED, WrittenCall, json_string, line, reason_with_calls, whole_reply
 from agentkit.gateway.wire_fields import PROVIDERS
 from agentkit.models.native_arguments import readable
@@ -76,7 +77,7 @@ class MessagesReply:
 
     def fail(self, error: RequestRefused) -> bytes:
         """End the reply with an error."""
-        return _event("error", line(messages_error(error))).encode()
+        return error_event("messages", messages_error(error))
 
     def _write(self, event: SourceEvent) -> Iterable[str]:
         if self._must_wait(event):
@@ -157,7 +158,7 @@ class MessagesReply:
             yield from self._write(self._waiting.popleft())
             self._call = None
         if event.reason == "error":
-            yield _event("error", line(messages_error(FAILED)))
+            yield self.fail(FAILED).decode()
             return
         yield from self._end_block()
         delta = {"stop_reason": _stop_reason(event, self._called), "stop_sequence": None}

@@ -140,7 +140,7 @@ class UpstreamModel:
         reply = await upstream.send(json.dumps(body, ensure_ascii=False).encode(), self._exchange.headers)
         self.headers = reply.headers
         async with aclosing(reply.pieces) as pieces:  # type: ignore[type-var]  # an upstream's pieces can be closed
-            if reply.status >= 400:
+            if reply.status >= 300:
                 for event in await self._refused(request, reply):
                     yield event
                 return

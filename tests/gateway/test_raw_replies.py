@@ -121,6 +121,14 @@ def test_a_page_instead_of_an_error_becomes_an_error_in_the_wire(status: int) ->
     }
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
+def test_a_redirect_is_an_error_that_says_so(path: str) -> None:
+    moved = [head(302, location="http://127.0.0.1:9/", content_length="5"), b"moved"]
+    with fake_upstream(moved) as upstream, gateway({"upstreams": {"a": {"url": upstream.url}}}) as at:
+        got = post(at, {**CHAT, "max_tokens": 9}, path)
+    assert (got.status_code, got.json()["error"]["message"]) == (502, "the upstream answered with status 302: moved")
+
+
 def test_an_error_that_repeats_the_gateways_key_does_not_show_it() -> None:
     refused = {"error": {"message": "wrong key: sk-up/stream", "type": "invalid_request_error"}}
     with fake_upstream(whole(refused, 401)) as upstream:
