@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from agentkit.checks.callers import LOOPBACK
 from agentkit.cli.flag_words import port
 from agentkit.cli.help_text import examples
 from agentkit.cli.serve_agent import AGENT_OPTIONS, add_agent, agent_of
@@ -191,6 +192,8 @@ def _as_flag(place: str) -> str:
 
 def _greeting(config: GatewayConfig, address: str, agent: AgentModel | None) -> str:
     """The address, what it does for each model, and what to set in a client."""
+    if config.host not in LOOPBACK:  # the name under which clients call it
+        address = f"http://{config.allowed_hosts[0]}:{address.rpartition(':')[2]}"
     lines = [f"serving at {address}: set OPENAI_BASE_URL={address}/v1 or ANTHROPIC_BASE_URL={address}"]
     if agent is not None:
         lines.append(f"  {agent.name}: an agent")

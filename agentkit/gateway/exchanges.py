@@ -144,6 +144,8 @@ class ReplyRecord:
     recovery_failed: int = 0
     usage: Usage | None = None
     finish: str = ""
+    error: str = ""
+    """The code of the error in which a stream ended."""
 
 
 @dataclass(slots=True)

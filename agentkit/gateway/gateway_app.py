@@ -228,9 +228,11 @@ class Gateway:
     def _exchange(self, asked: _Request, raw: bytes) -> Exchange:
         body = _json(raw)
         if not isinstance(body, dict):
-            raise RequestRefused(400, f"expected a JSON object, found {raw[:60]!r}", "invalid_request")
+            raise RequestRefused(
+                400, f"expected a JSON object, found {raw[:60].decode(errors='replace')}", "invalid_request"
+            )
+        asked.model = body["model"] if isinstance(body.get("model"), str) else ""
         asked.route = self.routes.find(body.get("model"))
-        asked.model = body["model"]
         headers = request_headers(asked.headers.items(), credentials=self._passes_keys)
         return Exchange(self._wires[asked.wire], body, raw, headers, asked.route, asked.record)
 
@@ -300,9 +302,10 @@ class Gateway:
         status = asked.sender.status or 499  # nginx's number for a client that has left
         record, error = asked.record, asked.error
         self._metrics.count(asked.model, asked.wire, status, seconds, first, asked.left, record)
-        failure = str(status) if error is None or error.of_upstream else error.code
-        if upstream is not None and status >= 400 and (failure.isdigit() or failure.startswith("upstream")):
-            self._metrics.count_upstream_error(upstream.name, failure)
+        code = error.code if error is not None else record.error
+        of_upstream = status >= 400 and (error.of_upstream if error is not None else not code)
+        if upstream is not None and (of_upstream or code.startswith("upstream")):
+            self._metrics.count_upstream_error(upstream.name, str(status) if of_upstream else code)
         self._spans.count(asked.model, asked.wire, status, seconds, first, record)
         self._log.write(
             id=asked.id or None,
@@ -311,7 +314,7 @@ class Gateway:
             upstream=upstream and upstream.name,
             wire=asked.wire,
             status=status,
-            error=error and error.code,
+            error=code or None,
             ms=round(seconds * 1000, 1),
             ttft_ms=None if first is None else round(first * 1000, 1),
             input_tokens=record.usage and record.usage.input_tokens,

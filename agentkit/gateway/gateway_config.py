@@ -263,6 +263,8 @@ def _upstream(name: str, found: Any, place: str, at: SettingPlace) -> UpstreamSe
         raise ConfigError(
             f"{here}: expected a URL such as http://127.0.0.1:8000/v1, found {shown_url(url)!r}"
         ) from None
+    if url.rstrip("/").endswith(tuple(PATHS.values())):
+        raise ConfigError(f"{here}: expected the part before the API's path, such as http://…/v1, found {url}")
     if address.headers or address.query:
         raise ConfigError(f"{here}: has credentials or a query; name the variable of the server's key in key_env")
     return UpstreamSettings(name, **settings)

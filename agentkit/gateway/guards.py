@@ -61,10 +61,12 @@ class Guards:
         allowed = self.origin(found) is not None
         page = refusal([pair for pair in headers if not (allowed and pair[0] == b"origin")], self._names)
         if page is not None:
-            raise RequestRefused(page[0], page[1], "forbidden")
+            setting = "allowed_hosts" if page[0] == 421 else "allowed_origins"
+            raise RequestRefused(page[0], f"{page[1]}; see {setting}", "forbidden")
         site = found.get(b"sec-fetch-site", b"").decode("latin-1")
         if not allowed and site not in _OWN_PAGES and b"origin" not in found:
-            raise RequestRefused(403, f"requests from web pages are refused (Sec-Fetch-Site: {site[:20]})", "forbidden")
+            message = f"requests from web pages are refused (Sec-Fetch-Site: {site[:20]}); see allowed_origins"
+            raise RequestRefused(403, message, "forbidden")
         return "" if public else self._client(found)
 
     def origin(self, headers: Mapping[bytes, bytes]) -> bytes | None:

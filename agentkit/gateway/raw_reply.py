@@ -111,10 +111,10 @@ class WholeEvents:
         return self._end()
 
     def _end(self) -> bytes:
-        """The last event, if the upstream sent no line end after it."""
+        """The last event, if the upstream sent no empty line after it."""
         rest = b"".join(self._held)
         self._held = []
-        if not rest.endswith((b"\n", b"\r")) and event_of(rest) is None:
+        if event_of(rest) is None:
             rest = b""  # a part of an event, or nothing
         if not self._ended and not has_end(self._wire, b"".join([*self._last, rest])):
             message = "the upstream's reply was cut off: the connection was closed before its last event"

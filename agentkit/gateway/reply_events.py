@@ -121,8 +121,9 @@ class Reply:
                         begun = True
                         if said:
                             yield Text("\n\n")
-                    elif type(event) is CallEnd and self._format is None and event.call.format is not None:
+                    elif type(event) is CallEnd and event.call.format is not None:
                         record.recovered += 1
+                        record.format = event.call.format
                     yield event
             calls += attempt.sent
             usage = usage.plus(attempt.usage)
@@ -213,8 +214,9 @@ class Reply:
         except Exception as error:  # noqa: BLE001 - the client must learn that its reply is over
             if not isinstance(error, RequestRefused | AgentkitError):
                 _LOG.exception("a reply ended by a fault of the gateway")
-            self._exchange.record.finish = "error"
-            yield begun + writer.fail(as_refusal(error))
+            refused = as_refusal(error)
+            self._exchange.record.error = refused.code
+            yield begun + writer.fail(refused)
 
 
 def _one_system(messages: Sequence[Message]) -> list[Message]:

@@ -77,7 +77,9 @@ class RouteTable:
             return Route(model, NoUpstream(), "agent", served=served)
         settings = self._models.get(model) or self._models.get(ANY_MODEL)
         if settings is None:
-            message = f"there is no model {model[:100]!r}{did_you_mean(model, (*self.served, *self._models))}"
+            known = (*self.served, *self._models)
+            hint = did_you_mean(model, known) or f"; there are {', '.join(known)[:500]}"
+            message = f"there is no model {model[:100]!r}{hint}"
             raise RequestRefused(404, message, "model_not_found", param="model")
         upstream = self.upstreams[settings.upstream]
         return Route(settings.model or model, upstream, settings.format, settings.constrained, settings.retries)

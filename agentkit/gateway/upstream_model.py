@@ -121,6 +121,9 @@ class UpstreamModel:
             budget = (body.get("thinking") or {}).get("budget_tokens") or 0
             body["max_tokens"] = max_tokens_with(budget)
         body = {key: value for key, value in body.items() if value is not None}
+        if not body["input" if wire == "responses" else "messages"]:
+            said = "the conversation is empty: it needs a message; results without their calls do not count"
+            raise RequestRefused(400, said, "invalid_request", param="messages")
         if not self._asked.parts:
             return body
         return put_back(body, self._asked.parts, self._exchange.wire.name, wire)  # type: ignore[no-any-return]

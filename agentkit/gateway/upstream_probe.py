@@ -19,6 +19,7 @@ from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.probe_findings import ModelFinding, ReplyFinding
 from agentkit.gateway.routes import key_from
 from agentkit.gateway.stream_faults import LIMIT, faults_of
+from agentkit.gateway.upstream import base_url
 from agentkit.gateway.wire_fields import PROVIDERS
 from agentkit.messages import user
 from agentkit.models import Model, ModelRequest, check_constraint, model, redact
@@ -141,7 +142,7 @@ async def listed_models(server: ProbedServer, *, optional: bool = False) -> dict
     """
     import httpx2
 
-    url, key = f"{server.url.rstrip('/')}{'/v1/models' if server.wire == 'messages' else '/models'}", server.key
+    url, key = f"{base_url(server.url, server.wire)}/models", server.key
     headers = {"authorization": f"Bearer {key}", "x-api-key": key} if key else {}
     try:
         async with OPENAI.new_http_client() as client:
@@ -158,7 +159,8 @@ async def listed_models(server: ProbedServer, *, optional: bool = False) -> dict
         raise ProviderError(said, kind="authentication", provider=server.url, status=reply.status_code)
     listed = _listed(reply.content) if reply.status_code == 200 else {}
     if not listed and not optional:
-        raise ConfigError(f"{url} answered with status {reply.status_code} and lists no models: name one")
+        said = f"{url} answered with status {reply.status_code} and lists no models"
+        raise ConfigError(f"{said}: name one with --model-map")
     return listed
 
 

@@ -14,6 +14,7 @@ import pytest
 from fake_upstream import head
 from gateway_world import Got, World, gateway_world, in_loop
 from recordings import ABSENT, SHARED, rows
+from scenario_kit import SOAK
 from upstream_replies import WIRES
 
 from agentkit.formats import get, render_prompt
@@ -69,7 +70,7 @@ def says(wire: str, got: Got, *, stream: bool) -> Any:
     return read.text.strip(), read.calls
 
 
-@pytest.mark.parametrize("cuts", [40, pytest.param(100_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("cuts", [20, pytest.param(100_000 if SOAK else 150, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("way", ["the connection is closed", "chunks without an end", "too few bytes"])
 @pytest.mark.parametrize(
     ("upstream", "format", "client"),
