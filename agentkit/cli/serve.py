@@ -127,6 +127,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+_OF_UPSTREAM: Final = frozenset(
+    ("--wire", "--server", "--format", "--constrained", "--retries", "--model-map", "--upstream-key-env")
+)
+
+
 def _config(arguments: argparse.Namespace) -> GatewayConfig:
     """The settings of the file, or of the options."""
     from agentkit.gateway.gateway_config import config_of, read_config
@@ -143,6 +148,9 @@ def _config(arguments: argparse.Namespace) -> GatewayConfig:
         return read_config(arguments.config)
     if arguments.upstream is None and arguments.agent is None:
         raise ConfigError("no model server given: pass --upstream http://127.0.0.1:8000/v1, or --config gateway.yaml")
+    lost = [option for option in given if option in _OF_UPSTREAM]
+    if arguments.upstream is None and lost:
+        raise ConfigError(f"{', '.join(lost)}: for a model server; add --upstream, or remove it")
     served = {} if arguments.upstream is None else _served(arguments)
     top = {
         **served,

@@ -303,9 +303,9 @@ class Gateway:
         record, error = asked.record, asked.error
         self._metrics.count(asked.model, asked.wire, status, seconds, first, asked.left, record)
         code = error.code if error is not None else record.error
-        of_upstream = status >= 400 and (error.of_upstream if error is not None else not code)
-        if upstream is not None and (of_upstream or code.startswith("upstream")):
-            self._metrics.count_upstream_error(upstream.name, str(status) if of_upstream else code)
+        failure = str(status) if not code or (error is not None and error.of_upstream) else code
+        if upstream is not None and (failure.startswith("upstream") or (status >= 400 and failure.isdigit())):
+            self._metrics.count_upstream_error(upstream.name, failure)
         self._spans.count(asked.model, asked.wire, status, seconds, first, record)
         self._log.write(
             id=asked.id or None,

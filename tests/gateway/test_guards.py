@@ -61,7 +61,7 @@ def test_names_of_the_host(guarded: str) -> None:
 def test_web_pages(guarded: str) -> None:
     assert refused(guarded, origin="https://evil.example") == (
         403,
-        "requests from web pages of 'https://evil.example' are refused",
+        "requests from web pages of 'https://evil.example' are refused; see allowed_origins",
     )
     assert refused(guarded, origin="null")[0] == 403
     assert refused(guarded, sec_fetch_site="cross-site") == (

@@ -1,11 +1,12 @@
 """Models that are taught a text format, behind the gateway: clients see native calls, whatever the two wires are."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import anthropic
 import pytest
-from fake_upstream import Step, chunked, fake_upstream, whole
+from fake_upstream import Step, chunked, fake_upstream, until, whole
 from gateway_kit import gateway
 from upstream_replies import WIRES, ReadReply, chat_stream, chat_whole, chunk
 
@@ -313,3 +314,27 @@ def test_thinking_of_a_chat_server_comes_back_from_a_client_of_messages(streamed
         said += [{"role": "assistant", "content": reply.content}, {"role": "user", "content": "Sure?"}]
         client.messages.create(messages=said, **asked)
     assert upstream.bodies[1]["messages"][1] == {"role": "assistant", "content": "On Thursday.", **thinks}
+
+
+def test_an_empty_conversation_is_refused() -> None:
+    """A result without its call is not sent; a request of nothing else has no message left."""
+    orphan = [{"role": "tool", "tool_call_id": "call_9", "content": "17"}]
+    with fake_upstream() as upstream, gateway(settings(upstream.url)) as url:
+        status, reply, _ = ask(url, {**request(), "tools": [], "messages": orphan})
+    assert (status, upstream.requests) == (400, [])
+    assert "the conversation is empty" in json.loads(reply)["error"]["message"]
+
+
+def test_the_log_has_the_calls_in_text_and_the_error_in_which_a_stream_ended(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    cut_off = chunked(*chat_stream(["Hello ", "there"])[:-3], cut=True)
+    with (
+        fake_upstream(stream(written(path="a")), cut_off) as upstream,
+        gateway({**settings(upstream.url), "log": str(log)}) as url,
+    ):
+        for _ in range(2):
+            ask(url, request("messages"), "messages")
+        until(lambda: log.read_text().count("\n") == 2)
+    first, second = map(json.loads, log.read_text().splitlines())
+    assert (first["recovered"], first["format"], "client_left" in first) == (1, "xml", False)
+    assert (second["status"], second["error"], "client_left" in second) == (200, "upstream_interrupted", False)
