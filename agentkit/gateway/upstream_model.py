@@ -122,7 +122,7 @@ class UpstreamModel:
             body["max_tokens"] = max_tokens_with(budget)
         body = {key: value for key, value in body.items() if value is not None}
         if not body["input" if wire == "responses" else "messages"]:
-            said = "the conversation is empty: it needs a message; a result without its call is none"
+            said = "the conversation is empty: it needs a message; results without their calls do not count"
             raise RequestRefused(400, said, "invalid_request", param="messages")
         if not self._asked.parts:
             return body
