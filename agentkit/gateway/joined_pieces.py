@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
 
-MAX_WAITING: Final = 256 * 1024
+MAX_WAITING: Final = 32 * 1024
 """Bytes that wait for the client at most; then nothing more is read from the upstream."""
 
 
