@@ -76,16 +76,20 @@ soak: $(DEV) ## the long runs: every corpus, every property on 300 examples, 1,0
 PEERS := .venv-peers
 PEER_TESTS := hypothesis pytest pytest-timeout pytest-xdist
 # The files by name: others in tests/interop want an MCP SDK that verifiers 0.3 does not go with.
-PEER_EXPORTS := $(wildcard tests/interop/test_*_export.py) tests/interop/test_agent_peers.py
+PEER_EXPORTS := $(wildcard tests/interop/test_*_export.py tests/interop/test_*_plugin.py) tests/interop/test_agent_peers.py
 PEER_RUN := -m pytest -q -n 0 -m peer -p no:cacheprovider
 VERL_NEEDS := "torch<2.14" ray omegaconf hydra-core codetiming cachetools pandas pyarrow dill regex pillow torchdata peft \
 	cloudpickle orjson pylatexenc uvicorn fastapi aiohttp jmespath datasets accelerate "transformers>=5.5.3,<5.11,!=5.6.0"
+# The two model servers without what only running a model needs: their tool parsers import on a machine without a GPU.
+SERVER_NEEDS := "torch<2.14" "transformers>=5.16.1,<5.21" aiohttp cachetools cbor2 cloudpickle fastapi ipython msgspec numpy \
+	nvidia-ml-py orjson oss-harmony partial-json-parser pillow prometheus_client psutil py-cpuinfo pybase64 python-multipart \
+	pyzmq regex requests sentencepiece setuptools soundfile tiktoken uvloop
 
-peers: peers-install peers-test ## the exports' tests in the systems they are for, installed from the registry (3 GB)
+peers: peers-install peers-test ## the exports' tests in the systems they are for, installed from the registry (7 GB)
 	@PYTHONPATH=$(PEERS)/verl07 $(PEERS)/rl/bin/python docs/exports_table.py --write 2>/dev/null
 	@for name in rl verifiers3 verifiers4; do $(PEERS)/$$name/bin/python docs/exports_table.py --write 2>/dev/null; done
 
-peers-install: peers-install-verifiers4 peers-install-verifiers3 peers-install-rl
+peers-install: peers-install-verifiers4 peers-install-verifiers3 peers-install-rl peers-install-servers
 
 $(PEERS)/%/bin/python:
 	@$(find_python); "$$python" -m venv $(PEERS)/$*
@@ -103,7 +107,11 @@ peers-install-rl: $(PEERS)/rl/bin/python
 	@$(PEERS)/rl/bin/pip install -q --no-deps verl==0.9.1 tensordict==0.10
 	@$(PEERS)/rl/bin/pip install -q --no-deps --upgrade --target $(PEERS)/verl07 verl==0.7.1
 
-peers-test: $(addprefix peers-test-,verifiers4 verifiers3 rl)
+peers-install-servers: $(PEERS)/servers/bin/python
+	@$(PEERS)/servers/bin/pip install -q -e . $(PEER_TESTS) $(SERVER_NEEDS)
+	@$(PEERS)/servers/bin/pip install -q --no-deps vllm==0.33.0 sglang==0.5.23 xgrammar==0.2.8 apache-tvm-ffi triton
+
+peers-test: $(addprefix peers-test-,verifiers4 verifiers3 rl servers)
 	@PYTHONPATH=$(PEERS)/verl07 $(PEERS)/rl/bin/python $(PEER_RUN) tests/interop/test_verl_export.py -k hands_over_the_id
 
 peers-test-%:

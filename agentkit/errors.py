@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, get_args
 
+from agentkit.checks.unicode import escape_controls
 from agentkit.foreign.absent import suggest_attributes
-from agentkit.unicode import escape_controls
 
 ErrorCode = Literal[
     "unknown_tool",

@@ -5,14 +5,13 @@ Knows a finished turn; asks no model. The words were tried on live models: see d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agentkit.agent.options import Lacking, RunFinish
 from agentkit.agent.run_end import TurnOutcome
-from agentkit.events import InventedResult, UnreadCall
+from agentkit.events import Finish, InventedResult, UnreadCall
 from agentkit.messages import AssistantMessage, MarkupPart, TextPart, ThinkingPart, UserMessage, user
-from agentkit.processor import Turn
 from agentkit.tool.reply import Output
 from agentkit.toolspec import ToolSpec
 
@@ -34,7 +33,26 @@ _SAYS: Final[dict[str, str]] = {
 _NATIVELY: Final = "Call {name} as a tool, not in the text of your reply."
 
 
-def lacking(turn: Turn, choice: str, output: Output | None) -> Lacking | None:
+class ReadReply(Protocol):
+    """A reply that was read to its end: a `Turn`, or what the gateway keeps of one."""
+
+    @property
+    def message(self) -> AssistantMessage:
+        """Its parts."""
+        ...
+
+    @property
+    def odd(self) -> Mapping[type, Any]:
+        """Its last `InventedResult` and `UnreadCall`."""
+        ...
+
+    @property
+    def finish(self) -> Finish:
+        """Why it ended."""
+        ...
+
+
+def lacking(turn: ReadReply, choice: str, output: Output | None) -> Lacking | None:
     """Return why a turn's reply is not an answer; None if it is one, or if the turn made calls.
 
     Args:

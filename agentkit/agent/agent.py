@@ -220,6 +220,7 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
             config = replace(config, formats=(model.format,) if model.format else ())
         limits, above = self._limits(), None if caller is None else caller.plan
         if above is not None:
+            config = replace(config, attended=config.attended and above.config.attended)
             limits.max_depth = min(limits.max_depth, above.limits.max_depth - 1)
         spending = Spending(limits.budget, None if above is None else above.spending)
         spending.check(model.name)

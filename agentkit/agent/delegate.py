@@ -63,7 +63,7 @@ def delegate(agent: Agent[Any, Any], name: str, description: str) -> BoundTool:
         if caller is not None:
             await _suspend(caller, context.call_id, journal, sub_run)
         whole = str if sub_run.plan.model.format is None else restore  # what it passes on of its tools' results
-        return _answer(result, _terminating(result, agent), whole)
+        return _answer(result, terminating_words(result, agent), whole)
 
     runs(run, agent)
     return bind_function(run)
@@ -120,8 +120,8 @@ def _last_words(result: RunResult[Any]) -> str:
     return next(filter(str.strip, texts), "")
 
 
-def _terminating(result: RunResult[Any], agent: Agent[Any, Any]) -> list[str]:
-    """The arguments and the result of the call that ended the agent: either may be the answer."""
+def terminating_words(result: RunResult[Any], agent: Agent[Any, Any]) -> list[str]:
+    """Return the arguments and the result of the call that ended a run of the agent: either may be the answer."""
     if result.finish != "agent_terminated":
         return []
     last = next((m for m in reversed(result.messages) if isinstance(m, AssistantMessage)), AssistantMessage(()))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
+from agentkit.checks.unicode import clean_json
 from agentkit.cli.screen import Screen
 from agentkit.cli.terminal import as_json
 from agentkit.events import Event
 from agentkit.events import as_json as event_as_json
-from agentkit.unicode import clean_json
 
 if TYPE_CHECKING:
     from agentkit.agent import RunResult

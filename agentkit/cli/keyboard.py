@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from agentkit.checks.unicode import has_surrogate
 from agentkit.errors import ConfigError
-from agentkit.unicode import has_surrogate
 
 
 def read_line(prompt: str) -> str:

@@ -22,8 +22,8 @@ from prompt_toolkit.output import create_output
 from prompt_toolkit.shortcuts import CompleteStyle
 from prompt_toolkit.styles import Style
 
+from agentkit.checks.unicode import clean
 from agentkit.cli.slash_words import WORDS
-from agentkit.unicode import clean
 
 Choices = Callable[[], Mapping[str, Sequence[str]]]
 """The slash words, each with the words that may follow it."""

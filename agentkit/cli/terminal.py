@@ -16,7 +16,7 @@ from itertools import zip_longest
 from typing import Any, Final
 from unicodedata import category, east_asian_width
 
-from agentkit.unicode import commands
+from agentkit.checks.unicode import commands
 
 _BLANK: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"

@@ -44,7 +44,7 @@ CALLEES: Final[Mapping[CalleeName, Callee]] = {
     "ProcessorConfig": Callee(
         (
             *("native", "formats", "execute", "strategy", "max_calls", "timeout", "result_role", "starts_thinking"),
-            *("in_code", "recover", "lenient_native", "max_output", "keep", "requires_approval"),
+            *("in_code", "recover", "lenient_native", "max_output", "keep", "requires_approval", "attended"),
         ),
         argument_names.PROCESSOR_CONFIG,
         "it is ProcessorConfig({}=…), passed as Agent(…, config=…) or run_thread(…, processor_config=…)",

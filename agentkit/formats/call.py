@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from agentkit.checks.tool_names import intended_tool
+from agentkit.checks.unicode import without_surrogates
 from agentkit.events import CallStart, Markup
 from agentkit.formats.callarguments import CallArguments
 from agentkit.formats.format import CallBody, Envelope, Format, KeyEnvelope, PythonCall, Shape
@@ -15,7 +16,6 @@ from agentkit.formats.openers import Opener, Openers
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, beginnings, pattern
 from agentkit.formats.valueends import Elements
 from agentkit.toolspec import Layout, ToolSpec
-from agentkit.unicode import without_surrogates
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]").search
 _MODULES = ("functions", "tools", "default_api")

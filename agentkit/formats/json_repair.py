@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from agentkit.checks.unicode import without_surrogates
 from agentkit.formats import otherkeys
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Envelope, KeyEnvelope
@@ -17,7 +18,6 @@ from agentkit.formats.reader import Damage, Decline, Reader, pattern
 from agentkit.schemas.typed.literals import Literals
 from agentkit.schemas.typed.repairs import DOUBLY_ENCODED
 from agentkit.schemas.typed.values import load
-from agentkit.unicode import without_surrogates
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from agentkit.checks.unicode import has_surrogate, without_surrogates
 from agentkit.formats.atoms import PROSE
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, text_run
 from agentkit.schemas.typed import values
 from agentkit.schemas.typed.literals import A_NUMBER, MAX_NUMBER
-from agentkit.unicode import has_surrogate, without_surrogates
 
 UNREAD: Final[Any] = object()
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final
 
+from agentkit.checks.unicode import visible
 from agentkit.errors import ErrorCode, FormatError
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Markup, Text
 from agentkit.formats import control
@@ -23,7 +24,6 @@ from agentkit.formats.escapes import attribute
 from agentkit.formats.format import Format
 from agentkit.schemas.walk import words
 from agentkit.toolspec import ToolSpec
-from agentkit.unicode import visible
 
 # ---------------------------------------------------------------- results
 

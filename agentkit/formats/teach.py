@@ -82,7 +82,7 @@ def _prompt(declared: Format, tools: Sequence[ToolSpec], tool_choice: str, paral
     lines = [
         "# Tools", "", _INTRODUCTION, "", own or "\n\n".join(map(describe_tool, shown)), "",
         "## How to call", "", *(f"- {rule}" for rule in (*rules, *_conduct(tool_choice, parallel))), "",
-        _examples(declared, shown, tools),  # last: small models repeat the end of the system message
+        _examples(declared, shown),  # last: small models repeat the end of the system message
     ]  # fmt: skip
     return "\n".join(lines)
 
@@ -118,16 +118,16 @@ def _conduct(tool_choice: str, parallel: bool | None) -> list[str]:
 # ---------------------------------------------------------------- the example calls
 
 
-def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpec]) -> str:
+def _examples(format: Format, shown: Sequence[ToolSpec]) -> str:
     """Return example calls, as many as `_EXAMPLES` allows: tools with a required parameter first, and one at least.
 
-    Written with the tools themselves, as the reply will be read, so that both share their cached openers.
+    Each is written as if its tool were alone: the time to write one next to the others grows with their number.
     """
     examples: list[str] = []
     left = _EXAMPLES
     for tool in sorted(shown, key=lambda t: not t.parameters.get("required")):
         try:
-            example = f"To call {tool.name}, write:\n{example_call(format, tool, tools)}"
+            example = f"To call {tool.name}, write:\n{example_call(format, tool, (tool,))}"
         except FormatError:
             continue
         cost = len(example)
@@ -136,7 +136,7 @@ def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpe
             left -= cost
     if not examples:
         raise FormatError(
-            f"format {format.name!r} cannot represent an example call of any of {[t.name for t in tools]}"
+            f"format {format.name!r} cannot represent an example call of any of {[t.name for t in shown]}"
         )
     return "\n\n".join(examples)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentkit.checks.unicode import has_surrogate
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd
 from agentkit.formats.bodies.kinds import KINDS
@@ -19,7 +20,6 @@ from agentkit.formats.reserved_tags import refuse_reserved
 from agentkit.messages import ToolCall
 from agentkit.schemas.typed import values
 from agentkit.toolspec import ToolSpec
-from agentkit.unicode import has_surrogate
 
 
 def render_calls(format: str | Format, calls: Sequence[ToolCall], tools: Sequence[ToolSpec]) -> str:

@@ -55,6 +55,8 @@ SKYRL: Final = Peer("SkyRL", "skyrl-gym", "skyrl_gym", _LIFE)
 OPENAI_AGENTS: Final = Peer("OpenAI Agents", "openai-agents", "agents")
 LANGCHAIN: Final = Peer("LangChain", "langchain-core", "langchain_core.tools")
 PYDANTIC_AI: Final = Peer("pydantic-ai", "pydantic-ai-slim", "pydantic_ai")
+VLLM: Final = Peer("vLLM", "vllm", "vllm")
+SGLANG: Final = Peer("SGLang", "sglang", "sglang")
 
 PEERS: Final[Mapping[str, Peer]] = {
     "verl": VERL_PEER,

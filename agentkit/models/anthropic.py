@@ -9,6 +9,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, ClassVar, Final
 
+from agentkit.checks.unicode import clean
 from agentkit.events import SourceEvent, Text
 from agentkit.messages import (
     AssistantMessage,
@@ -31,7 +32,6 @@ from agentkit.models.server_calls import BlockPlace, sent_blocks
 from agentkit.models.vendors import ANTHROPIC
 from agentkit.models.wire import count_of, mapping_of
 from agentkit.schemas import flavours
-from agentkit.unicode import clean
 
 MAX_TOKENS: Final = 16_384
 """Sent if `max_tokens` is not set: the API requires a number. Enough for a long file in one call; every model from

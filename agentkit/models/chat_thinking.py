@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from agentkit.checks.unicode import Joiner
 from agentkit.events import SourceEvent, Thinking
 from agentkit.models.native import provider_block
 from agentkit.models.wire import items_of, text_of
-from agentkit.unicode import Joiner
 
 FIELDS: Final = ("reasoning_content", "reasoning")
 """Text: DeepSeek, SGLang and older vLLM use the first name; newer vLLM, Groq, Ollama and OpenRouter the second."""

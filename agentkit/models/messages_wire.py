@@ -8,6 +8,7 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Any, Final
 
+from agentkit.checks.unicode import Joiner
 from agentkit.events import SourceEvent, Text, Thinking, Usage
 from agentkit.formats.pieces import Pieces
 from agentkit.models.finishes import finish, meaning, retracts
@@ -15,7 +16,6 @@ from agentkit.models.native import NativeCall, NativeCalls, provider_block
 from agentkit.models.native_arguments import readable
 from agentkit.models.stream_errors import ErrorInStream, raise_error
 from agentkit.models.wire import WireEvent, count_of, items_of, json_text_of, make_usage, mapping_of, text_of
-from agentkit.unicode import Joiner
 
 WORDS: Final = ("text", "thinking")
 """The blocks that have no input."""

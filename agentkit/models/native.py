@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
+from agentkit.checks.unicode import Joiner, clean, clean_json
 from agentkit.errors import ErrorCode
 from agentkit.events import (
     TAKEN_BACK,
@@ -29,7 +30,6 @@ from agentkit.formats.pieces import Pieces
 from agentkit.messages import ToolCall
 from agentkit.models.native_arguments import ArgumentsError, NativeArguments, read_arguments, readable
 from agentkit.schemas.typed.exact import exactly, rounded
-from agentkit.unicode import Joiner, clean, clean_json
 
 _LOG: Final = logging.getLogger("agentkit.models")
 

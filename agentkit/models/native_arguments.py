@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, NoReturn
 
+from agentkit.checks.unicode import has_surrogate, without_surrogates
 from agentkit.errors import ErrorCode
 from agentkit.formats.format import Limits
 from agentkit.schemas.typed import values
@@ -21,7 +22,6 @@ from agentkit.schemas.typed.repairs import (
     RAW_NEWLINES,
     REPEATED_ARGUMENTS,
 )
-from agentkit.unicode import has_surrogate, without_surrogates
 
 LIMITS: Final = Limits()  # as for a call written in text: its length, and the nesting of arrays and objects
 

@@ -7,6 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
+from agentkit.checks.unicode import Joiner, clean
 from agentkit.errors import ProviderError
 from agentkit.events import SourceEvent, Text, Usage
 from agentkit.messages import (
@@ -36,7 +37,6 @@ from agentkit.models.stream_errors import ErrorInStream, raise_error
 from agentkit.models.vendors import OPENAI
 from agentkit.models.wire import DONE, WireEvent, items_of, json_text_of, mapping_of, openai_usage, text_of
 from agentkit.schemas import flavours
-from agentkit.unicode import Joiner, clean
 
 IDS: Final = valid_history.IdRule(limit=40)  # "string too long. Expected a string with maximum length 40"
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from agentkit.checks.unicode import Joiner
 from agentkit.formats.pieces import Pieces
 from agentkit.models.native import NativeCall
-from agentkit.unicode import Joiner
 
 Stage = Literal["part", "start", "end", "response"]
 """The part of an item in an event: a piece; the item as it starts or ends; the item in the response as a whole."""

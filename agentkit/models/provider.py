@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Final
 
 from agentkit.checks.keys import shown_url
 from agentkit.checks.missing_await import Closing
+from agentkit.checks.unicode import escape_controls, has_surrogate
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import CallStart, SourceEvent
 from agentkit.foreign.absent import suggest_attributes
@@ -37,7 +38,6 @@ from agentkit.models.secrets import MIN_SECRET, Address, is_secret, watch_logs
 from agentkit.models.stream_errors import ErrorInStream
 from agentkit.models.vendors import Vendor
 from agentkit.models.wire import Wire, WireEvent, items_of, mapping_of, text_of
-from agentkit.unicode import escape_controls, has_surrogate
 
 _LOG: Final = logging.getLogger("agentkit.models")
 

@@ -11,15 +11,16 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
+from math import isfinite
 from typing import Any, Final, NamedTuple
 
+from agentkit.checks.unicode import escape_controls
 from agentkit.errors import ProviderError, ProviderErrorKind
 from agentkit.events import Finish, SourceEvent, Usage
 from agentkit.models import error_bodies
 from agentkit.models.response_body import Unreadable
 from agentkit.models.secrets import without_secrets
 from agentkit.models.stream_errors import NO_REASON, ErrorInStream
-from agentkit.unicode import escape_controls
 
 KINDS: Final[Mapping[int, ProviderErrorKind]] = {
     401: "authentication",
@@ -222,7 +223,8 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds that a provider asked to wait: `retry-after-ms`, or `retry-after` in seconds or as a date; or None."""
     for name, in_a_second in (("retry-after-ms", 1000), ("retry-after", 1)):
         with suppress(KeyError, ValueError):
-            return max(0.0, float(headers[name]) / in_a_second)
+            if isfinite(seconds := float(headers[name]) / in_a_second):
+                return max(0.0, seconds)
     with suppress(KeyError, ValueError):
         return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - now)
     return None

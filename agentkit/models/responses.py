@@ -11,6 +11,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, Final
 
+from agentkit.checks.unicode import clean
 from agentkit.errors import ConfigError
 from agentkit.messages import (
     AssistantMessage,
@@ -32,7 +33,6 @@ from agentkit.models.responses_wire import ResponsesWire, events_of
 from agentkit.models.vendors import OPENAI
 from agentkit.models.wire import text_of
 from agentkit.schemas import flavours
-from agentkit.unicode import clean
 
 IDS: Final = valid_history.IdRule(limit=64)  # "string too long. Expected a string with maximum length 64"
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from agentkit.checks.unicode import clean
 from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking, Usage
 from agentkit.formats.pieces import Pieces
 from agentkit.models.finishes import finish
@@ -19,7 +20,6 @@ from agentkit.models.native import NativeCall, NativeCalls, provider_block
 from agentkit.models.output_items import OutputItem, OutputItems, Stage
 from agentkit.models.stream_errors import ErrorInStream, raise_error
 from agentkit.models.wire import WireEvent, count_of, items_of, json_text_of, mapping_of, openai_usage, text_of
-from agentkit.unicode import clean
 
 CALLS: Final[Mapping[str, str]] = {"function_call": "arguments", "custom_tool_call": "input"}
 """The kinds of calls that are answered here, and the field of each that has its arguments."""

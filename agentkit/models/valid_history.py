@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from agentkit.checks.unicode import clean
 from agentkit.errors import ConfigError
 from agentkit.formats.teach import render_output_prompt
 from agentkit.messages import (
@@ -33,7 +34,6 @@ from agentkit.messages import (
 from agentkit.models.base import ModelRequest
 from agentkit.models.native_arguments import readable
 from agentkit.models.render_cache import Taken
-from agentkit.unicode import clean
 
 _LOG: Final = logging.getLogger("agentkit.models")
 

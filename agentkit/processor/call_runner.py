@@ -86,7 +86,8 @@ class CallRunner:
         self._contexts = contexts
         self._scope = scope
         self._admission = Admission(registry, config, AuthorErrors() if faults is None else faults, added)
-        self.approvals = Approvals(config, contexts, self._admission.faults, approved, attended=attended)
+        faults = self._admission.faults
+        self.approvals = Approvals(config, contexts, faults, approved, attended=attended and config.attended)
         self._running: set[ToolTask] = set()
 
     @property

@@ -38,7 +38,7 @@ def _is_format(value: object) -> bool:
 _NAMED: Final = Bound(_names_a_format, "a format or its name")
 _FORMATS: Final = each(_NAMED, "a list of them")
 _BOUNDS: Final[Bounds] = {
-    **dict.fromkeys(("native", "recover", "starts_thinking", "lenient_native"), YES_OR_NO),
+    **dict.fromkeys(("native", "recover", "starts_thinking", "lenient_native", "attended"), YES_OR_NO),
     "execute": one_of(get_args(Execute)),
     "strategy": one_of(get_args(Strategy)),
     "in_code": one_of(get_args(InCode)),
@@ -86,6 +86,8 @@ class ProcessorConfig:
             the middle.
         requires_approval: True or False for every tool, or a function `(call, context) -> bool`, plain or async, that
             decides for each call; None leaves it to each tool's own `ToolPolicy`.
+        attended: whether a person can approve calls. If not, a call that needs approval is answered `denied`, and the
+            run continues; in the sub-agents as well.
 
     Raises:
         ConfigError: a value is out of its range.
@@ -106,6 +108,7 @@ class ProcessorConfig:
     max_output: int = 100_000
     keep: Keep = "both"
     requires_approval: bool | Predicate | None = None
+    attended: bool = True
 
     def __post_init__(self) -> None:
         refuse("ProcessorConfig", {name: getattr(self, name) for name in _BOUNDS}, _BOUNDS)

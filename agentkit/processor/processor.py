@@ -9,32 +9,27 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from os import urandom
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit import formats
 from agentkit.checks.bounds import Bounds, instance, or_none, refuse
 from agentkit.checks.spelling import methods_take
-from agentkit.events import ProviderBlock
 from agentkit.foreign.absent import suggest_attributes
 from agentkit.messages import Message, ToolCall
 from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.call_runner import CallRunner, Scope
 from agentkit.processor.config import ProcessorConfig
-from agentkit.processor.continuation import WrittenText
 from agentkit.processor.inbox import Inbox, Source
 from agentkit.processor.maybe_output import IsOutput
-from agentkit.processor.recovery import NewReader, Quoted, Recovery
+from agentkit.processor.reply_readers import ReplyReaders
 from agentkit.processor.response import ResponseReader
-from agentkit.processor.response_record import CallIds, ResponseRecord
+from agentkit.processor.response_record import CallIds
 from agentkit.processor.sources import More
 from agentkit.processor.start_queue import Gate
-from agentkit.processor.textcalls import TextCalls, refusal_of
 from agentkit.processor.turn import Turn
-from agentkit.processor.untrusted_input import UntrustedInput
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import NO_CONTEXT, ToolContext
-from agentkit.toolspec import InCode, ToolSpec
+from agentkit.toolspec import ToolSpec
 
 if TYPE_CHECKING:
-    from agentkit.formats.format import Format
+    pass
 
 _BOUNDS: Final[Bounds] = {
     "registry": instance(ToolRegistry, "a ToolRegistry: ToolRegistry(tool, …)"),
@@ -105,15 +100,13 @@ class ResponseProcessor:
         self.registry = registry
         self.config = config or ProcessorConfig()
         self.context = context
-        self._ids = CallIds(new_id, taken)
+        self._readers = ReplyReaders(
+            self.config, CallIds(new_id, taken), untrusted=untrusted, taught=taught, output=output
+        )
         self._new_context = new_context or self._context
         self._scope = scope
         self._gate = gate
-        self._output = output
         self._faults = AuthorErrors()
-        self._taught = taught
-        self._untrusted = None if untrusted is None else UntrustedInput(untrusted)
-        self._asked = set[str]() if self._untrusted is None else self._untrusted.copied
 
     def process(
         self,
@@ -154,53 +147,9 @@ class ResponseProcessor:
     def _reader(
         self, offered: Sequence[ToolSpec] | None, more: More | None, already_run: Iterable[ToolCall]
     ) -> ResponseReader:
-        config, ran = self.config, tuple(already_run)
-        refusal = refusal_of(ran) if ran else None
-        record = ResponseRecord(self._ids, config.max_calls)
-        blocks: list[ProviderBlock] = []
-        if not config.text_formats:
-            tools = self.registry.offered_specs(None) if offered is None else offered
-            if not (tools and config.recovers):
-                return ResponseReader(record, refusal=refusal)
-            text = TextCalls(record, None, already_run=ran, recovery=self._recovery(tools, blocks))
+        if self.config.text_formats:
+            tools: Sequence[ToolSpec] = self.registry.specs()
         else:
-            tools = self.registry.specs()
-            from agentkit.formats.reserved_tags import refuse_unread  # only a response with calls in text loads formats
-
-            refuse_unread(config.text_formats, tools)
-            text = TextCalls(
-                record,
-                self._new_parser(config.text_formats, tools, config.in_code),
-                written=WrittenText(config.text_formats[0].name) if more is not None else None,
-                quoted=None if self._taught else self._quoted(tools, blocks),
-                already_run=ran,
-                output=self._output,
-                recovery=self._recovery(tools, blocks) if self._taught and config.recover and tools else None,
-            )
-            tools = tools if self._taught else ()
-        return ResponseReader(
-            record, text, blocks=blocks, offered=tools, asked=self._asked, output=self._output, refusal=refusal
-        )
-
-    def _recovery(self, tools: Sequence[ToolSpec], blocks: Sequence[ProviderBlock]) -> Recovery:
-        """Return what finds calls in any format in one response's text."""
-        return Recovery(self._new_parser(None, tools, "reply"), tools, self._quoted(tools, blocks), self._output)
-
-    def _new_parser(self, several: Sequence[Format] | None, tools: Sequence[ToolSpec], in_code: InCode) -> NewReader:
-        """Return the factory of one response's parsers, whose text may be interrupted; None reads any format."""
-
-        def made(first: bool, after: formats.Parser | None) -> formats.Parser:
-            return formats.Parser(
-                formats.recoverable() if several is None else several,
-                tools,
-                in_code=in_code,
-                thinking=first and self.config.starts_thinking,
-                after=after,
-            )
-
-        return made
-
-    def _quoted(self, tools: Sequence[ToolSpec], blocks: Sequence[ProviderBlock]) -> Quoted | None:
-        """Return the search for a call's tool in what the model has read; `blocks` are those of the response so far."""
-        untrusted, offered = self._untrusted, {tool.name: tool for tool in tools}
-        return None if untrusted is None else lambda call: untrusted.find_quote(call, offered, blocks)
+            tools = self.registry.offered_specs(None) if offered is None else offered
+        self._readers.config = self.config  # a run changes it between two responses
+        return self._readers.new(tools, continues=more is not None, already_run=already_run)

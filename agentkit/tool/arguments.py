@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agentkit.checks.spelling import did_you_mean, then
+from agentkit.checks.unicode import without_surrogates
 from agentkit.errors import SchemaError
 from agentkit.foreign import argument_names
 from agentkit.schemas.validators import checker_of
@@ -22,7 +23,6 @@ from agentkit.tool.handwritten import compare, json_default, read_written, refus
 from agentkit.tool.hints import argument_type
 from agentkit.tool.policy import KEYWORDS, PolicyKeywords
 from agentkit.tool.signature import NOTHING, Parameter, Signature
-from agentkit.unicode import without_surrogates
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator

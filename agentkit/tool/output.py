@@ -33,8 +33,8 @@ from enum import Enum
 from pathlib import PurePath
 from typing import Any, Final
 
+from agentkit.checks.unicode import clean
 from agentkit.messages import ImagePart
-from agentkit.unicode import clean
 
 NOTHING: Final = "ok"
 """What a model reads if a tool returned None: some providers refuse an empty result."""

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
 from agentkit.checks.keys import words
 from agentkit.checks.spelling import ByAttribute, Nothing, refuse_unknown
 from agentkit.checks.type_variables import TypeVar
+from agentkit.checks.unicode import clean
 from agentkit.errors import ConfigError, ErrorCode
 from agentkit.foreign import argument_names
 from agentkit.foreign.absent import suggest_attributes
 from agentkit.messages import ImagePart, ResultContent, TextPart, show_value, text_as_made
 from agentkit.tool.declare import OpenAPISchema, XMLSchema, declarations_of
 from agentkit.tool.output import is_pending, pending_parts, text_of
-from agentkit.unicode import clean
 
 StateT = TypeVar("StateT", covariant=True, default=Any)
 """What the application passed to a run."""

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from agentkit.agent import Agent
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import ApprovalRequired, CallEnd, Event, Finish, SourceEvent, ToolStarted
-from agentkit.messages import ToolCall
+from agentkit.messages import ToolCall, ToolMessage
 from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn
+from agentkit.testing import ScriptedModel
 from agentkit.tool.declare import openapi_schema
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext
@@ -244,3 +246,13 @@ def test_the_context_may_be_made_by_whoever_keeps_a_journal() -> None:
 
     asyncio.run(main())
     assert [(c.idempotency_key, c.attempt, c.run) for c in seen] == [("thread/a", 2, "run")]
+
+
+def test_in_a_run_that_nobody_attends_a_call_that_needs_approval_is_denied() -> None:
+    bank = Bank()
+    model = ScriptedModel([ToolCall("c1", "close"), "I may not close it."])
+    result = Agent(model, [bank], config=ProcessorConfig(attended=False)).run_sync("Close my account.")
+    assert (result.finish, result.text, bank.made) == ("stop", "I may not close it.", [])
+    answer = result.messages[-2]
+    assert isinstance(answer, ToolMessage)
+    assert answer.text == "not run: close needs a person's approval, and nobody is here to give it"

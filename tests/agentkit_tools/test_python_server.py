@@ -123,7 +123,7 @@ LEFT = {
 }
 
 
-@pytest.mark.parametrize("kind", ["bwrap", "landlock"])
+@pytest.mark.parametrize("kind", [pytest.param("bwrap", marks=pytest.mark.soak), "landlock"])
 def test_an_interpreter_serves_another_only_if_all_is_as_before(kind: str) -> None:
     """What the code of one client can change: the next one gets the same interpreter, unchanged, or another one."""
     seen = "import os, resource\nprint(os.getppid(), os.lstat('.')[:2], os.lstat('.')[8], os.listdir('.'), "

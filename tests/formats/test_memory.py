@@ -8,11 +8,11 @@ import tracemalloc
 
 import pytest
 
+from agentkit.checks.unicode import has_surrogate
 from agentkit.events import CallEnd
 from agentkit.formats import CATALOG, Format, Parser, ToolSpec, render_calls
 from agentkit.messages import ToolCall
 from agentkit.toolspec import Element, Node
-from agentkit.unicode import has_surrogate
 
 TIMES = 3  # a call's text at its end: what was kept of it, its argument, its `raw`
 APART = 60_000  # bytes: what arrived last, in small strings

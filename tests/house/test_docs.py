@@ -64,6 +64,9 @@ def is_followed(page: Path) -> bool:
     return any(FILE.search(block.options) for block in blocks(page))
 
 
+SERVED = ("gateway", "gateway_clients")
+"""Pages whose programs need a gateway: `tests/gateway/test_gateway_pages.py` runs them."""
+
 LONG = ("from_openai_agents",)
 """Pages that run only with the long tests: importing the SDK that they compare with takes seconds."""
 
@@ -81,7 +84,13 @@ def without_keys() -> dict[str, str]:
 
 @pytest.mark.parametrize(
     "page",
-    named([p for p in PAGES if any(b.language == "python" for b in blocks(p)) and not is_followed(p)]),
+    named(
+        [
+            p
+            for p in PAGES
+            if any(b.language == "python" for b in blocks(p)) and not is_followed(p) and p.stem not in SERVED
+        ]
+    ),
 )
 def test_python_of_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ```python blocks of a page are one program; ```text title="output" is what the block before it prints."""
@@ -225,7 +234,7 @@ def test_make_target_exists(line: str) -> None:
 def test_command_of_page_runs(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that needs no key and no thread, and ends, runs; of the others only the options are checked."""
     checked = re.sub(
-        r"agentkit (chat|run|fit|threads \w+|mcp(?=.* --http)|rollout(?: report)?)\b", r"agentkit \1 --help", line
+        r"agentkit (chat|run|fit|serve|threads \w+|mcp(?=.* --http)|rollout(?: report)?)\b", r"agentkit \1 --help", line
     )
     monkeypatch.chdir(tmp_path)
     for key in KEYS:

@@ -52,7 +52,7 @@ def entries(nav: Any) -> Iterator[str]:
 
 def test_every_page_is_once_in_one_of_the_tabs() -> None:
     tabs = {name: part for tab in SITE["nav"] for name, part in tab.items()}
-    assert list(tabs) == ["Learn", "Build", "Models & formats", "Run in production", "Train", "Reference"]
+    assert list(tabs) == ["Learn", "Build", "Models & formats", "Gateway", "Run in production", "Train", "Reference"]
     apart = SITE["not_in_nav"].split()
     assert sorted([*entries(SITE["nav"]), *apart]) == sorted(str(page.relative_to(DOCS)) for page in PAGES)
     assert {name: len(part) for name, part in tabs.items() if len(part) > MOST_ENTRIES} == {}

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from mcp_kit import call, declared, notes, raw
 
 from agentkit import ImagePart, ThreadManager, ToolRegistry, formats
+from agentkit.checks.unicode import clean
 from agentkit.errors import ConfigError, FormatError, SchemaError
 from agentkit.formats import control
 from agentkit.interop.mcp import MCPTools
@@ -27,7 +28,6 @@ from agentkit.interop.mcp.contents import result_of
 from agentkit.interop.mcp.declarations import Declaration, spec_of
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.testing import ScriptedModel
-from agentkit.unicode import clean
 
 CANARY = "canary-7f3a9b21c4"
 

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from raw_server import raw_server
 from streams import answer
 
+from agentkit.checks.unicode import commands, escape_controls
 from agentkit.errors import ProviderError
 from agentkit.messages import user
 from agentkit.models import ModelRequest, model
 from agentkit.models.provider import RemoteModel
 from agentkit.testing import Recording, Replay
-from agentkit.unicode import commands, escape_controls
 
 PREFIXES = ["openai", "responses", "anthropic"]
 MIB = 1024 * 1024

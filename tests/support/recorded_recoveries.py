@@ -92,7 +92,7 @@ class Recovered:
 def replies() -> Iterator[Reply]:
     """Every text at hand that others wrote, and one of several answers to the leaderboard's cases."""
     for row in [*rows("raw_outputs.jsonl"), *rows("raw_streams.jsonl")]:
-        yield Reply(row["id"], specs(row.get("tools")) or _tools_named(row), row["text"])
+        yield Reply(row["id"], specs(row.get("tools")) or tools_named(row), row["text"])
     for emission in emissions():
         yield Reply(f"template {emission.template}", emission.tools, emission.text)
     questions = {case["id"]: tuple(map(_said, case["messages"])) for case in rows("bfcl_cases.jsonl")}
@@ -106,7 +106,7 @@ def _said(message: Mapping[str, Any]) -> str:
     return str(message["content"])
 
 
-def _tools_named(row: Mapping[str, Any]) -> tuple[ToolSpec, ...]:
+def tools_named(row: Mapping[str, Any]) -> tuple[ToolSpec, ...]:
     """The tools that a text without a list of tools calls."""
     found = [next(filter(None, groups)) for groups in _NAMED.findall(row["text"])]
     return tuple(ToolSpec(name, "", {"type": "object"}) for name in dict.fromkeys(found))

@@ -9,6 +9,7 @@ import re
 from collections.abc import Generator
 from typing import Any, Final
 
+from agentkit.checks.unicode import without_surrogates
 from agentkit.events import ArgumentDelta
 from agentkit.formats import jsontext, otherkeys
 from agentkit.formats.bodies.fixed_parts import missing_error
@@ -20,7 +21,6 @@ from agentkit.formats.otherkeys import CALL_KEYS
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, literal
 from agentkit.schemas.typed import values
 from agentkit.schemas.typed.repairs import DOUBLY_ENCODED, RAW_NEWLINES
-from agentkit.unicode import without_surrogates
 
 _FENCE: Final = Delimiter(r"`{3,16}[ \t]{0,8}(?:json\w{0,8})?\s{0,64}(?=[{\[])", r"`{0,16}[ \t]{0,8}\w{0,12}\s{0,64}")
 

@@ -15,7 +15,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agentkit.unicode import clean
+from agentkit.checks.unicode import clean
 
 
 def repair_result(result: Mapping[str, Any], version: str) -> dict[str, Any]:

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
+from agentkit.checks.unicode import clean_json, escape_controls
 from agentkit.interop.mcp.amount import too_many
 from agentkit.interop.mcp.endpoints import INHERITED, LocalServer, safe_words
-from agentkit.unicode import clean_json, escape_controls
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream

@@ -14,6 +14,7 @@ from typing import Any, Final, Self, Unpack
 
 from agentkit.checks.missing_await import Closing
 from agentkit.checks.spelling import takes
+from agentkit.checks.unicode import escape_controls
 from agentkit.errors import ConfigError, FormatError, SchemaError
 from agentkit.foreign import argument_names
 from agentkit.interop.background_loop import BackgroundLoop
@@ -31,7 +32,6 @@ from agentkit.tool import BoundTool, ToolContext, ToolResult, tool_from_schema
 from agentkit.tool.identity import digest_of
 from agentkit.tool.schema_tools import ReadyMadeTool
 from agentkit.toolspec import ToolSpec
-from agentkit.unicode import escape_controls
 
 _LOG: Final = logging.getLogger("agentkit.mcp")
 _SDK: Final = ("mcp.client.streamable_http", "mcp.shared.jsonrpc_dispatcher", "mcp.client.client", "client")

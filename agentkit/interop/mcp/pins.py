@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from agentkit.checks.unicode import escape_controls
 from agentkit.errors import ConfigError
 from agentkit.interop.mcp.declarations import Declaration
-from agentkit.unicode import escape_controls
 
 VERSION: Final = 1
 LINES: Final = 80

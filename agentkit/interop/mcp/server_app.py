@@ -9,9 +9,9 @@ import hmac
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from agentkit.checks.callers import LOOPBACK, refusal
 from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError
-from agentkit.interop.mcp.callers import LOOPBACK, refusal
 from agentkit.interop.mcp.contents import answer_of
 from agentkit.interop.mcp.sdk import require_sdk
 from agentkit.interop.single_call import answer_call

@@ -13,11 +13,11 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from agentkit.checks.unicode import clean_json
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, safe_words
 from agentkit.interop.mcp.http_transport import LOST, UNSENT, http_streams
 from agentkit.interop.mcp.local_transport import LocalProcess
 from agentkit.interop.mcp.message_filter import LISTED, Unfit, fault, filter_messages
-from agentkit.unicode import clean_json
 
 if TYPE_CHECKING:
     from mcp import Client

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Final
 
+from agentkit.checks.unicode import escape_controls
 from agentkit.rollout.records.distribution import Distribution
 from agentkit.rollout.records.record import CallRecord, TrajectoryRecord
-from agentkit.unicode import escape_controls
 
 UNKNOWN: Final = "(unknown tool)"
 """Calls of tools that do not exist are counted together: a model can invent any number of names."""

@@ -8,11 +8,11 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from agentkit.checks.unicode import clean, escape_controls
 from agentkit.errors import ConfigError, install_command
 from agentkit.rollout.records.measures import ToolMeasures
 from agentkit.rollout.records.trajectory import ERROR_ENDS
 from agentkit.rollout.report.findings import Findings
-from agentkit.unicode import clean, escape_controls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

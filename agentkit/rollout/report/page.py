@@ -14,12 +14,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from agentkit.checks.unicode import clean, escape_controls
 from agentkit.errors import ConfigError, install_command
 from agentkit.rollout.records.measures import TABLE_HEAD, duration
 from agentkit.rollout.records.trajectory import ERROR_ENDS
 from agentkit.rollout.report.charts import png_charts, svg_charts
 from agentkit.rollout.report.findings import Findings
-from agentkit.unicode import clean, escape_controls
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from agentkit.checks.unicode import clean
 from agentkit.errors import ConfigError
 from agentkit.formats.control import MARK, token_in
-from agentkit.unicode import clean
 
 _REPLACED = "\ufffd"
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from agentkit.checks.unicode import clean
 from agentkit.schemas.typed.repairs import PYTHON_LITERALS, PYTHON_QUOTES, RAW_NEWLINES
-from agentkit.unicode import clean
 
 _SPACE = re.compile(r"\s*")
 _ODD_SPACE = re.compile(r"[^ \t\n\r]")  # not white space in JSON

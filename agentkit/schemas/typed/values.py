@@ -14,11 +14,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from agentkit.checks.unicode import has_surrogate, without_surrogates
 from agentkit.errors import FormatError
 from agentkit.schemas.typed.exact import RoundedNumber, as_integer, nearest
 from agentkit.schemas.typed.literals import A_NUMBER, MAX_DEPTH, MAX_NUMBER, PYTHON_WORDS, literal_value
 from agentkit.schemas.walk import TYPES, Schema, alternatives
-from agentkit.unicode import has_surrogate, without_surrogates
 
 _INTEGER = re.compile(r"[+-]?(?!0[0-9])[0-9]{1,4300}\Z")  # 4,300 is the interpreter's own limit for int(str)
 _ONE_READING = re.compile(r"[+-]?(?!0+[1-7][0-7]+\Z)0[0-9]+\Z")  # a month; `007`, `018956`: not octal, as `0644` may be

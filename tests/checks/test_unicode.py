@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentkit.checks.unicode import Joiner, clean, has_surrogate, without_surrogates
 from agentkit.tool.result import ToolResult
-from agentkit.unicode import Joiner, clean, has_surrogate, without_surrogates
 
 TEXTS = st.text(st.sampled_from("a\ud83d\ude00\u00e9\U0001f600"))
 

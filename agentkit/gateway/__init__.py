@@ -1,0 +1,1 @@
+"""The gateway: any client gets native calls from any model server."""

@@ -1,0 +1,271 @@
+"""An agent with its own tools as a model of the gateway: one request of a client is one run of the agent.
+
+The conversation is the request's own, or a thread of a store. A client that leaves ends the run: its calls are
+answered, and nothing of it continues.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from copy import copy
+from dataclasses import replace
+from typing import Any, Final, Literal, get_args
+
+from agentkit.agent import Agent
+from agentkit.agent.delegate import terminating_words
+from agentkit.checks.bounds import TEXT, YES_OR_NO, Bounds, instance, one_of, or_none, refuse
+from agentkit.errors import AgentkitError
+from agentkit.events import SourceEvent
+from agentkit.gateway.agent_conversation import REPEAT_HEADER, THREAD_HEADER, input_of, thread_of
+from agentkit.gateway.agent_reply import AgentReply, waiting_note
+from agentkit.gateway.agent_runs import AgentRuns
+from agentkit.gateway.client_request import RequestRefused
+from agentkit.gateway.client_wire import ReplyWriter
+from agentkit.gateway.exchanges import Exchange, GatewayReply, ReadBody
+from agentkit.threads import ThreadManager
+from agentkit.tool import ToolRegistry
+
+Unapproved = Literal["deny", "safe", "ask"]
+"""The fate of a call that needs a person's approval, for clients that cannot ask one.
+
+- `deny`: it is answered `denied` with the reason, and the agent continues.
+- `safe`: as `deny`, and tools whose every call needs approval are not offered to the agent's model.
+- `ask`: on a thread, it waits, and the reply says where to approve it. Without a thread, as `deny`.
+"""
+
+APPROVE: Final = "agentkit threads approve {thread} {call}"
+"""Where a call is approved, by default."""
+
+_LOG: Final = logging.getLogger("agentkit.gateway")
+
+_BOUNDS: Final[Bounds] = {
+    "agent": instance(Agent, "an Agent"),
+    "threads": or_none(instance(ThreadManager, "a ThreadManager"), "for no threads"),
+    "unapproved": one_of(get_args(Unapproved)),
+    "approve": TEXT,
+    "shows_calls": YES_OR_NO,
+}
+
+
+class AgentModel:
+    """Answers requests for one model of the gateway by runs of an agent.
+
+    The model's settings are the agent's own: a client's `temperature`, `max_tokens`, `stop` and further fields do not
+    change them. Requests that offer tools are refused.
+
+    Args:
+        agent: the agent. `aclose` closes it.
+        threads: where threads are stored; None if there are none. `aclose` closes it.
+        unapproved: what becomes of calls that need approval.
+        approve: where a person decides about a call that waits: a text with `{thread}` and `{call}` in it.
+        shows_calls: whether a reply's thinking has a line for each call that starts.
+
+    Raises:
+        ConfigError: an argument is wrong, or the agent's model has no key.
+    """
+
+    def __init__(
+        self,
+        agent: Agent[Any, Any],
+        *,
+        threads: ThreadManager | None = None,
+        unapproved: Unapproved = "deny",
+        approve: str = APPROVE,
+        shows_calls: bool = False,
+    ) -> None:
+        given = {"agent": agent, "threads": threads, "unapproved": unapproved, "approve": approve}
+        refuse("AgentModel", {**given, "shows_calls": shows_calls}, _BOUNDS)
+        agent.model  # noqa: B018 - created now: a missing key is found at the start, and a copy shares the model
+        self._asking = agent if unapproved == "ask" else None
+        self.agent = without_approvals(agent, safe=unapproved == "safe")
+        self._threads = threads
+        self._approve = approve
+        self._shows_calls = shows_calls
+        self._closes = agent
+        self._running: set[str] = set()
+
+    @property
+    def name(self) -> str:
+        """The name under which it is served: the agent's."""
+        return self.agent.name
+
+    async def answer(self, exchange: Exchange) -> GatewayReply:
+        """Answer one request; the status is known once the run has started.
+
+        Raises:
+            RequestRefused: the request is not for an agent (400), its thread is being run (409), or the run failed
+                before its first event.
+        """
+        asked = exchange.wire.read(exchange.body)
+        said, thread = input_of(asked), thread_of(exchange.headers, exchange.body)
+        repeat = exchange.headers.get(REPEAT_HEADER)
+        agent = self.agent if thread is None else self._asking or self.agent
+        runs = AgentRuns(agent, asked.model, said, thread, self._threads, repeat)
+        self._reserve(thread)
+        exchange.record.format = "agent"
+        events = _ReplyEvents(runs, AgentReply(exchange.record, shows_calls=self._shows_calls), self)
+        await events.start()
+        own = () if thread is None else ((THREAD_HEADER.encode(), thread.encode()),)
+        if asked.request.stream:
+            pieces = AgentPieces(exchange.wire.writer(asked), events)
+            return GatewayReply(200, ((b"content-type", b"text/event-stream; charset=utf-8"), *own), pieces)
+        async with aclosing(events):
+            whole = exchange.wire.whole(asked, [event async for event in events])
+        return GatewayReply(200, ((b"content-type", b"application/json"), *own), ReadBody(json.dumps(whole).encode()))
+
+    async def aclose(self) -> None:
+        """End the runs on threads, and close the store and the agent."""
+        if self._threads is not None:
+            await self._threads.aclose()
+        await self._closes.aclose()
+
+    def last_words(self, runs: AgentRuns) -> tuple[str, str]:
+        """Return what the end of the last run says: the call that ended it, and the calls that wait."""
+        end = runs.results[-1]
+        return "\n\n".join(terminating_words(end, self.agent)), waiting_note(end, runs.thread, self._approve)
+
+    def _reserve(self, thread: str | None) -> None:
+        """Keep other requests from running a thread, until `release`.
+
+        Raises:
+            RequestRefused: there are no threads (400), or another request runs it (409).
+        """
+        if thread is None:
+            return
+        if self._threads is None:
+            found = f"{THREAD_HEADER}: this gateway keeps no threads: send the whole conversation without it"
+            raise RequestRefused(400, found, "invalid_request", param="thread_id")
+        if thread in self._running:
+            found = f"thread {thread!r} is answering another request; this one was not added to it"
+            raise RequestRefused(409, found, "thread_busy", retry_after=1.0)
+        self._running.add(thread)
+
+    def release(self, thread: str | None) -> None:
+        """Let the next request run a thread."""
+        if thread is not None:
+            self._running.discard(thread)
+
+
+def without_approvals(agent: Agent[Any, Any], *, safe: bool) -> Agent[Any, Any]:
+    """Return a copy of the agent of which no call waits for a person.
+
+    Args:
+        agent: the agent, with a model that was created.
+        safe: whether the tools whose every call needs approval are left out.
+    """
+    rule, alone = agent.config.requires_approval, copy(agent)
+    alone.config = replace(agent.config, attended=False)
+    if safe:
+        tools = {id(tool): tool for tool in (*agent.registry.tools.values(), *agent.registry.xml_tools.values())}
+        alone.registry = ToolRegistry(
+            *(tool for tool in tools.values() if (tool.policy.requires_approval if rule is None else rule) is not True)
+        )
+    return alone
+
+
+class _ReplyEvents:
+    """The events of one reply, for its writer. It can be started before it is read, and closing it ends its run."""
+
+    def __init__(self, runs: AgentRuns, reply: AgentReply, owner: AgentModel) -> None:
+        self._runs = runs
+        self._reply = reply
+        self._owner: AgentModel | None = owner  # None once the thread is released
+        self._source = runs.events()
+        self._ready: list[SourceEvent] = []
+
+    async def start(self) -> None:
+        """Wait for the first event of the run, so that a failure before it has its own status.
+
+        Raises:
+            RequestRefused: it failed.
+        """
+        try:
+            await self._advance()
+        except BaseException:
+            await self.aclose()
+            raise
+
+    def __aiter__(self) -> AsyncIterator[SourceEvent]:
+        return self
+
+    async def __anext__(self) -> SourceEvent:
+        while not self._ready:
+            if self._owner is None:
+                raise StopAsyncIteration
+            await self._advance()
+        return self._ready.pop(0)
+
+    async def _advance(self) -> None:
+        """Read one event of the runs.
+
+        Raises:
+            RequestRefused: they failed, or gave no answer.
+        """
+        assert self._owner is not None
+        try:
+            self._ready += self._reply.feed(await anext(self._source))
+        except StopAsyncIteration:
+            words, note = self._owner.last_words(self._runs)
+            self._ready += self._reply.close(self._runs.results, words, note)
+            await self.aclose()
+        except RequestRefused:
+            raise
+        except Exception as e:
+            _LOG.error("the agent %r: %s", self._runs.name, e, exc_info=not isinstance(e, AgentkitError))
+            raise self._reply.refusal(e) from e
+
+    async def aclose(self) -> None:
+        """End the run, as a person's stop does: calls that have started are cancelled, and all are answered."""
+        owner, self._owner = self._owner, None
+        try:
+            await self._source.aclose()
+        finally:
+            self._reply.count(self._runs.results)
+            if owner is not None:
+                owner.release(self._runs.thread)
+
+
+class AgentPieces:
+    """The bytes of a streamed reply. Closing it ends the run, even if nothing was read: an async generator would not.
+
+    Args:
+        writer: writes the client's wire.
+        events: the reply, already started.
+    """
+
+    def __init__(self, writer: ReplyWriter, events: _ReplyEvents) -> None:
+        self._writer: ReplyWriter | None = writer
+        self._events = events
+        self._first = writer.start()
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        piece, self._first = self._first, b""
+        while not piece:
+            if self._writer is None:
+                raise StopAsyncIteration
+            piece = await self._next(self._writer)
+        return piece
+
+    async def _next(self, writer: ReplyWriter) -> bytes:
+        try:
+            return writer.write(await anext(self._events))
+        except StopAsyncIteration:
+            self._writer = None
+            return b""
+        except RequestRefused as e:
+            await self.aclose()
+            return writer.fail(e)
+        except BaseException:
+            await self.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        """End the run, and wait for its end."""
+        self._writer = None
+        await self._events.aclose()
