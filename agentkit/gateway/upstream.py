@@ -41,7 +41,7 @@ RETRY: Final = Retry(times=2, first=0.5, longest=4.0, patience=2.0)
 """How a request is repeated. A client repeats it as well, so longer waits are left to it."""
 
 READ_BYTES: Final = 16 * 1024
-"""Bytes of a reply after which its connection waits to be read; aiohttp holds up to twice as many."""
+"""Bytes of a reply after which its connection waits to be read; aiohttp keeps at most twice as many."""
 
 KEEP_ALIVE: Final = 4.0
 """Seconds that an idle connection is kept: less than uvicorn, vLLM and Node.js keep it, which is 5 s."""
