@@ -63,6 +63,7 @@ class _ReadCall:
         number: its number for the client; -1 before it is sent.
         refusal: why it is not sent: the code and the words for the model.
         held: what has come of its arguments, before it is sent.
+        ended: whether it is complete.
     """
 
     start: CallStart
@@ -70,6 +71,7 @@ class _ReadCall:
     number: int = -1
     refusal: tuple[ErrorCode, str] | None = None
     held: str = ""
+    ended: bool = False
 
 
 class Attempt:
@@ -232,6 +234,7 @@ class Attempt:
             raise _broken(call, str(error)) from error
         yield from self._sent(call, rest, whole=True)
         self.repairs += event.repairs
+        call.ended = True
         yield CallEnd(call.number, event.call, event.repairs)
 
     def _error(self, event: CallError) -> None:
@@ -257,13 +260,13 @@ class Attempt:
         """Why it ended, for the client.
 
         Raises:
-            RequestRefused: it ended inside a call of which the client has a part, without a reason.
+            RequestRefused: the client has a part of a call that did not end, and no token limit says why.
         """
         found = self._reader.record.finish
-        cut = [error for error in self._failed if error[1] == "truncated_call"]
+        for call in self._calls.values():
+            if call.number >= 0 and not call.ended and found.reason != "length":
+                raise _broken(call, "the reply ended inside it")
         if self.sent and found.reason in ("stop", "unknown", "tool_limit_reached", "tool_calls"):
-            if any(call.number >= 0 and call.start.id in {c.id for c, *_ in cut} for call in self._calls.values()):
-                raise _broken(self._calls[max(self._calls)], cut[-1][2])
             return Finish("tool_calls", found.raw)
         return Finish("stop", found.raw) if found.reason in ("tool_calls", "tool_limit_reached") else found
 

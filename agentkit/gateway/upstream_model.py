@@ -33,7 +33,7 @@ from agentkit.models.wire import Wire, WireEvent
 from agentkit.schemas import flavours
 
 MAX_REPLY: Final = 64 * 1024 * 1024
-"""Bytes of one reply that are read, of which only the current event is kept."""
+"""Bytes of one reply that are read; a longer one is an error."""
 
 LINGER: Final = 2.0  # seconds for which the usage is waited for after a reply's end
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from os import urandom
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from agentkit.checks.bounds import Bounds, instance, or_none, refuse
 from agentkit.checks.spelling import methods_take
@@ -27,9 +27,6 @@ from agentkit.processor.turn import Turn
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import NO_CONTEXT, ToolContext
 from agentkit.toolspec import ToolSpec
-
-if TYPE_CHECKING:
-    pass
 
 _BOUNDS: Final[Bounds] = {
     "registry": instance(ToolRegistry, "a ToolRegistry: ToolRegistry(tool, …)"),
