@@ -8,8 +8,10 @@ from __future__ import annotations
 import atexit
 import shutil
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import cache
+from queue import SimpleQueue
+from threading import Thread
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -32,9 +34,24 @@ _FLAGS: Final = (
 )
 
 
+_Job = tuple[Callable[[], Any], Future[Any]]
+
+
 @cache
-def _thread() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, "browser")
+def _jobs() -> SimpleQueue[_Job]:
+    """The work for the browser's thread, which is started."""
+    jobs: SimpleQueue[_Job] = SimpleQueue()
+    Thread(target=_work, args=(jobs,), name="browser", daemon=True).start()
+    return jobs
+
+
+def _work(jobs: SimpleQueue[_Job]) -> None:
+    while True:
+        work, done = jobs.get()
+        try:
+            done.set_result(work())
+        except BaseException as e:  # noqa: BLE001 - raised where the work was asked for
+            done.set_exception(e)
 
 
 @cache
@@ -53,7 +70,9 @@ def _started() -> Chromium:
 
 def in_browser(work: Callable[[], T]) -> T:
     """Do something in the browser's thread, and wait for it."""
-    return _thread().submit(work).result()
+    done: Future[T] = Future()
+    _jobs().put((work, done))
+    return done.result()
 
 
 def chromium() -> Chromium:

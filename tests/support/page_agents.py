@@ -99,9 +99,8 @@ class HeldModel:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[SourceEvent]:
         """Play the turn that the conversation has reached; `hold-model` has the number of events before the wait."""
-        played = ScriptedModel([_turn(request)], chunk=6)
-        pace = CONTROL / "pace"
-        seconds = float(pace.read_text()) if pace.exists() else 0.0
+        played = ScriptedModel([_turn(request)], chunk=int(_number("chunk", 6)))
+        seconds = _number("pace", 0)
         sent = 0
         async for event in played.stream(request):
             while self._holds(sent):
@@ -115,6 +114,11 @@ class HeldModel:
             return sent >= int((CONTROL / "hold-model").read_text()) and held("model")
         except (FileNotFoundError, ValueError):  # the latter: it is being written
             return False
+
+
+def _number(name: str, default: float) -> float:
+    file = CONTROL / name
+    return float(file.read_text()) if file.exists() else default
 
 
 def _turn(request: ModelRequest) -> list[Any]:
@@ -200,6 +204,11 @@ class Shop:
     async def table(self, rows: int) -> list[dict[str, Any]]:
         """List rows."""
         return [{"name": f"row {n}", "size": n * 10} for n in range(rows)]
+
+    @openapi_schema
+    async def hostile_table(self, cells: list[str]) -> list[dict[str, str]]:
+        """List texts, also as names of columns <img src=x onerror=alert(1)>."""
+        return [{cell: cell for cell in cells}]
 
     @openapi_schema
     async def show(self, text: str) -> str:

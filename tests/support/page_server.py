@@ -82,9 +82,10 @@ class PageServer:
         """Let it go on."""
         (self.control / f"hold-{name}").unlink(missing_ok=True)
 
-    def pace(self, seconds: float) -> None:
-        """Let the model wait after each event."""
+    def pace(self, seconds: float, chunk: int = 6) -> None:
+        """Let the model wait after each event, and send so many characters in one."""
         _replace(self.control / "pace", str(seconds))
+        _replace(self.control / "chunk", str(chunk))
 
     def play(self, name: str, *turns: Any) -> None:
         """Let a message that begins with this word be answered by these turns."""
