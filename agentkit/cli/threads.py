@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agentkit.checks.spelling import did_you_mean
+from agentkit.checks.visible_text import visible
 from agentkit.cli.flag_words import TOOLS, whole
 from agentkit.cli.help_text import examples
 from agentkit.cli.keyboard import as_argument
 from agentkit.cli.screen import Screen
 from agentkit.cli.settings import STORE
-from agentkit.cli.terminal import as_json, columns, table, truncate, visible, width
+from agentkit.cli.terminal import as_json, columns, table, truncate, width
 from agentkit.errors import ConfigError, StoreError, ThreadNotFound
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from replay_server import ReplayServer
 from terminal import Terminal
 from warm_program import PROGRAM, begin
 
-from agentkit.cli.terminal import arguments, block, cells, fold, truncate, visible
+from agentkit.checks.visible_text import visible
+from agentkit.cli.terminal import arguments, block, cells, fold, truncate
 from agentkit.cli.transcript import age, transcript
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
