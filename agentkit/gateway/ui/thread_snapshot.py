@@ -13,11 +13,12 @@ from typing import Any, Final
 
 from agentkit.agent import call_hash
 from agentkit.events import Usage
+from agentkit.gateway.events.ag_ui import content_of
+from agentkit.gateway.events.ag_ui import usage_of as usage_json
+from agentkit.gateway.events.run_encoder import call_status
 from agentkit.messages import (
     AssistantMessage,
-    ImagePart,
     MarkupPart,
-    Message,
     TextPart,
     ThinkingPart,
     ToolCall,
@@ -38,14 +39,6 @@ Json = dict[str, Any]
 
 _STATES: Final = {"cancelled": "stopped", "error": "error", "interrupted": "partial"}
 """The states of a response by its finish; any other one is complete."""
-_ENDS: Final = {
-    "": "done",
-    "denied": "denied",
-    "cancelled": "stopped",
-    "skipped": "skipped",
-    "interrupted": "interrupted",
-}
-"""The ends of a call by its error's code; any other one is failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,42 +95,9 @@ def about_call(call: ToolCall) -> Json:
     return {"effect": effect_json(effect(call))}
 
 
-def end_status(code: str | None) -> str:
-    """The end of a call with this error's code; None for no error."""
-    return _ENDS.get(code or "", "failed")
-
-
-def content_json(message: Message) -> Any:
-    """A message's text and images: a string, or AG-UI's parts if there is an image."""
-    parts = message.content
-    if isinstance(parts, str):
-        return parts
-    if not any(isinstance(part, ImagePart) for part in parts):
-        return "".join(part.text for part in parts if isinstance(part, TextPart))
-    return [_part(part) for part in parts if isinstance(part, TextPart | ImagePart)]
-
-
-def usage_json(usage: Usage) -> Json:
-    """Tokens, as AG-UI names them."""
-    return {
-        "inputTokens": usage.input_tokens,
-        "outputTokens": usage.output_tokens,
-        "cachedTokens": usage.cached_tokens,
-        "reasoningTokens": usage.reasoning_tokens,
-    }
-
-
 def usage_of(entry: Entry) -> Usage:
     """The tokens of a stored response; none for any other entry."""
     return Usage(*(entry.body.get("response") or {}).get("usage", ()))
-
-
-def _part(part: TextPart | ImagePart) -> Json:
-    if isinstance(part, TextPart):
-        return {"type": "text", "text": part.text}
-    if part.data is None:
-        return {"type": "image", "source": {"type": "url", "value": part.url}}
-    return {"type": "image", "source": {"type": "data", "value": part.base64, "mimeType": part.media_type}}
 
 
 def _user(entry: Entry, message: UserMessage) -> Json:
@@ -145,7 +105,7 @@ def _user(entry: Entry, message: UserMessage) -> Json:
     return {
         "id": entry.key or f"m{entry.seq}",
         "role": "user",
-        "content": content_json(message),
+        "content": content_of(message.content),
         "metadata": {"agentkit": about},
     }
 
@@ -285,12 +245,12 @@ def _result(record: Call) -> Json:
     assert isinstance(answer, ToolMessage)
     times = (record.started, record.ended)
     seconds = None if None in times else max(0.0, times[1] - times[0])  # type: ignore[operator]
-    about = {"status": end_status(answer.error), "code": answer.error, "seconds": seconds}
+    about = {"status": call_status(answer.error), "code": answer.error, "seconds": seconds}
     said = {
         "id": f"{record.id}-result",
         "role": "tool",
         "toolCallId": record.id,
-        "content": content_json(answer),
+        "content": content_of(answer.content),
         "metadata": {"agentkit": about},
     }
     return said if answer.error is None else {**said, "error": answer.error}
