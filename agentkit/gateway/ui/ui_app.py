@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qs, quote
 
@@ -121,7 +121,7 @@ class Page:
                 await self.refuse(sender, RequestRefused(503, "the server is shutting down", "shutting_down"))
         except RecursionError:
             await self.refuse(sender, too_deep())
-        except Exception as e:  # noqa: BLE001 - a fault of the page must not end without an answer
+        except Exception as e:  # a fault of the page must not end without an answer
             LOG.error("a fault of the page: %s", type(e).__name__, exc_info=e)
             await self.refuse(sender, RequestRefused(500, "a fault of agentkit; its log says more", "internal_error"))
         finally:
@@ -159,7 +159,10 @@ class Page:
             last = headers.get(b"last-event-id", b"").decode("latin-1") or query.get("last", "")
             await self._stream(receive, sender, self.hub.get(id).follow(last), config)
             return
-        await _send(sender, await _known_errors(handler(self, asked)))
+        try:
+            await _send(sender, await _known_errors(handler(self, asked)))
+        finally:
+            self.hub.forget_unused(id)
 
     async def _file(self, path: str, method: str, headers: Mapping[bytes, bytes], sender: ReplySender) -> None:
         if method not in ("GET", "HEAD"):
@@ -234,9 +237,7 @@ class Page:
             if revoke := asked.text("revoke", ""):
                 settings = settings.revoking(revoke)
             await self._act(asked).change(settings)
-        state = thread.state
-        self.hub.leave(thread)
-        return PageReply(state)
+        return PageReply(thread.state)
 
     async def delete_thread(self, asked: PageRequest) -> PageReply:
         """Delete a thread, and end its run first."""
