@@ -141,12 +141,8 @@ class ChatSession:
 
     def answer_with(self, choice: ModelChoice) -> None:
         """Let another model answer from now on, with the same tools and settings."""
-        from agentkit.agent import Agent
-
-        model, old = choice.create(), self.agent
-        self.agent = self.kept.agent = Agent(
-            model, old.registry, system=old.system, config=old.config, max_turns=old.max_turns, **old.settings
-        )
+        model = choice.create()
+        self.agent = self.kept.agent = self.agent.adapted(model=model)
         self.choice = choice
         self._to_close.append(model)
 
