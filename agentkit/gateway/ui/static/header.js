@@ -10,8 +10,8 @@ const EXPORTS = [
 ];
 
 function short(count) {
-  if (count < 1000) return String(count);
-  return count < 999500 ? `${(count / 1000).toPrecision(3)}k` : `${(count / 1e6).toPrecision(3)}M`;
+  const [unit, sign] = count < 1000 ? [1, ""] : count < 999500 ? [1e3, "k"] : [1e6, "M"];
+  return `${Number((count / unit).toPrecision(3))}${sign}`;
 }
 
 export function useText({ inputTokens = 0, outputTokens = 0 } = {}, cost = null) {
@@ -77,7 +77,7 @@ export class Header {
     $("menu-button").hidden = !thread;
     const { model, format } = thread ?? chosen;
     fill($("model"), setup.choices.map((choice) => [choice.model, choice.label]), model);
-    fill($("format"), setup.formats.map((name) => [name, name]), format);
+    fill($("format"), setup.formats.map((name) => [name, `calls: ${name}`]), format);
     const use = useText(thread?.usage, thread?.cost ?? null);
     $("usage").textContent = use;
     $("menu-usage").textContent = use || "No tokens used yet";

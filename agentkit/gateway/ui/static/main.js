@@ -339,7 +339,7 @@ async function commands(query) {
   const fits = ({ group, text }) => words.every((word) => `${group} ${text}`.toLowerCase().includes(word));
   const { threads } = query ? await api.threads({ q: query, limit: 8 }).catch(() => list) : list;
   const found = threads.slice(0, 8).map(({ id, title }) => ({ group: "thread", text: title || "Untitled", run: () => go(`#/t/${encodeURIComponent(id)}`) }));
-  return query ? [...rows.filter(fits), ...found] : [...found, ...rows];
+  return query ? [...rows.filter(fits), ...found] : [...found.slice(0, 4), ...rows];
 }
 
 const help = installKeys([
