@@ -365,7 +365,8 @@ def test_a_picture_is_said_and_shown(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["", "  ", [], 5, None, [{"type": "image"}], [{"type": "image", "source": {"type": "url", "value": "x"}}]]
+    "content",
+    ["", "  ", [], 5, None, [{"type": "image"}], [{"type": "image", "source": {"type": "url", "value": "x"}}]],
 )
 def test_a_message_without_content_is_refused(world: World, content: Any) -> None:
     thread = world.client.new()
@@ -381,7 +382,10 @@ def test_titles_models_and_formats_are_changed_in_mid_thread(tmp_path: Path) -> 
     choices = [ModelOption("test:other", "Another", create)]
     with page(Agent(HeldModel(turn), [Shop()]), tmp_path / "a.db", choices) as client:
         setup = client.ask("GET", "setup")
-        assert setup["choices"] == [{"model": "test:held", "label": "test:held"}, {"model": "test:other", "label": "Another"}]
+        assert setup["choices"] == [
+            {"model": "test:held", "label": "test:held"},
+            {"model": "test:other", "label": "Another"},
+        ]
         assert "xml" in setup["formats"]
         thread = client.new(title="Mine")
         client.say(thread, "hello")
@@ -491,8 +495,12 @@ def test_every_request_is_checked(tmp_path: Path) -> None:
         for site in ({"origin": "http://evil.example"}, {"sec-fetch-site": "cross-site"}):
             assert http.post("/ui/api/threads", json={}, headers=site).status_code == 403
         assert http.post("/ui/api/threads", content=b"{}", headers={"content-type": "text/plain"}).status_code == 415
-        assert http.post("/ui/api/threads", content=b"[", headers={"content-type": "application/json"}).status_code == 400
-        assert http.post("/ui/api/threads", content=b"[]", headers={"content-type": "application/json"}).status_code == 400
+        assert (
+            http.post("/ui/api/threads", content=b"[", headers={"content-type": "application/json"}).status_code == 400
+        )
+        assert (
+            http.post("/ui/api/threads", content=b"[]", headers={"content-type": "application/json"}).status_code == 400
+        )
         assert http.put("/ui/api/setup", json={}).status_code == 405
         assert http.get("/ui/api/nothing").status_code == 404
         assert http.get("/ui/../ui_app.py").status_code == 404
