@@ -96,9 +96,8 @@ class DemoModel:
         written = [call for message in since if isinstance(message, AssistantMessage) for call in message.calls]
         spent = Usage(input_tokens=900 + 300 * turns, output_tokens=120)
         if failed or turns > 2:
-            outcome = (
-                "Not everything was done, as you can see above." if failed else f"Done: {_target(written)} is French."
-            )
+            done = f"Done: {_target(written)} greets in French."
+            outcome = "Not all of it was done, as you can see above." if failed else done
             return [_END.format(outcome=outcome), spent]
         if turns == 0:
             name = next(self._free())
