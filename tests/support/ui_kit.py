@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,16 @@ import httpx2
 
 from agentkit import Agent
 from agentkit.agent import call_hash
+from agentkit.events import SourceEvent
 from agentkit.gateway.gateway_app import Gateway
 from agentkit.gateway.gateway_config import config_of
 from agentkit.gateway.gateway_server import address_of, listen, server_of
 from agentkit.gateway.ui.page_models import ModelOption
 from agentkit.gateway.ui.ui_app import Page
 from agentkit.gateway.wires import WIRES
-from agentkit.messages import ToolCall
+from agentkit.messages import AssistantMessage, ToolCall, UserMessage
+from agentkit.models.base import ModelRequest
+from agentkit.testing import ScriptedModel
 from agentkit.threads import ThreadManager
 
 Json = dict[str, Any]
@@ -160,3 +163,37 @@ def calls_of(messages: Sequence[Json]) -> dict[str, Json]:
 
 def hash_of(name: str, **arguments: Any) -> str:
     return call_hash(ToolCall("", name, arguments))
+
+
+class HeldModel:
+    """A model that follows a script, and waits at each event while it is held.
+
+    Args:
+        turns: one for each request, by the number of responses after the last message of the user.
+        chunk: characters of a piece.
+    """
+
+    name = "test:held"
+    format = None
+
+    def __init__(self, turns: Callable[[str, int], Any], chunk: int = 4) -> None:
+        self._turns = turns
+        self._chunk = chunk
+        self.allowed = 1_000_000
+        """How many events it may still send."""
+        self.waiting = threading.Event()
+        self.requests: list[ModelRequest] = []
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[SourceEvent]:
+        self.requests.append(request)
+        last = max(at for at, message in enumerate(request.messages) if isinstance(message, UserMessage))
+        said = request.messages[last]
+        before = sum(isinstance(message, AssistantMessage) for message in request.messages[last + 1 :])
+        turn = self._turns(said.text, before)  # type: ignore[union-attr]
+        async for event in ScriptedModel([turn], chunk=self._chunk).stream(request):
+            while self.allowed <= 0:
+                self.waiting.set()
+                await asyncio.sleep(0.005)
+            self.allowed -= 1
+            yield event
+            await asyncio.sleep(0)

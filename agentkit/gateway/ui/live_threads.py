@@ -21,12 +21,13 @@ from agentkit.gateway.events.ag_ui import AgUiRun, content_of, sse
 from agentkit.gateway.ui.event_log import EventLog
 from agentkit.gateway.ui.thread_list import ThreadSummary
 from agentkit.gateway.ui.thread_settings import ThreadSettings
-from agentkit.gateway.ui.thread_snapshot import SnapshotFacts, about_call, messages_snapshot, usage_of
-from agentkit.threads import Entry
+from agentkit.gateway.ui.thread_snapshot import SnapshotFacts, about_call, about_response, messages_snapshot, usage_of
+from agentkit.messages import AssistantMessage, ToolCall, UserMessage
+from agentkit.threads import Entry, Log
 from agentkit.threads.conversation import role_of
 from agentkit.threads.entries import OWN
 from agentkit.threads.log_reader import read_log
-from agentkit.threads.owner import in_words
+from agentkit.threads.owner import in_words, is_dead
 from agentkit.tool.codec import from_json
 
 if TYPE_CHECKING:
@@ -56,6 +57,27 @@ class ThreadSums:
     cost: float | None = None
 
 
+@dataclass(slots=True)
+class ThreadTrouble:
+    """What keeps a thread from being answered here.
+
+    Args:
+        owner: another process that runs it, as its lease names it; None for none.
+        damage: what of it cannot be read; empty for nothing.
+        gone: whether it was deleted.
+    """
+
+    owner: str | None = None
+    damage: str = ""
+    gone: bool = False
+
+    def in_words(self) -> str:
+        """The trouble for a person; empty for none."""
+        if self.owner is None:
+            return self.damage
+        return f"{in_words(self.owner)} is running this thread" if self.owner else "another program runs this thread"
+
+
 @dataclass(slots=True, eq=False)
 class LiveRun:
     """A run that is live here.
@@ -70,6 +92,7 @@ class LiveRun:
         begun: whether its first event was written.
         shortened: whether its first events are forgotten.
         stopped: whether a person stopped it.
+        over: whether it has ended.
     """
 
     run: RunStream[Any]
@@ -81,6 +104,7 @@ class LiveRun:
     begun: bool = False
     shortened: bool = False
     stopped: bool = False
+    over: bool = False
 
 
 class LiveThread:
@@ -96,19 +120,23 @@ class LiveThread:
         self.lock = asyncio.Lock()
         """Held by whoever changes the thread."""
         self.log = EventLog(f"{hub.token}{secrets.token_hex(3)}")
-        self.live: LiveRun | None = None
-        """The run that is live here; None for none."""
+        self.newest: LiveRun | None = None
+        """The newest run that was started here; None for none."""
         self.state: Mapping[str, Any] = {}
         """The value of `agentkit:thread`."""
-        self.problem = ""
-        """Why the thread is not answered here; empty for nothing."""
+        self.trouble = ThreadTrouble()
+        """What keeps it from being answered here."""
         self._hub = hub
         self._followers: set[asyncio.Event] = set()
         self._sums = ThreadSums()
         self._version = -1  # of the thread, up to which clients know it
         self._task: asyncio.Task[None] | None = None
         self._poller: asyncio.Task[None] | None = None
-        self.gone = False
+
+    @property
+    def live(self) -> LiveRun | None:
+        """The run that is live here; None for none."""
+        return None if self.newest is None or self.newest.over else self.newest
 
     @property
     def unused(self) -> bool:
@@ -138,6 +166,19 @@ class LiveThread:
         for follower in self._followers:
             follower.set()
 
+    def join(self) -> asyncio.Event:
+        """Begin to follow: the event is set whenever something is new."""
+        woken = asyncio.Event()
+        self._followers.add(woken)
+        if self._poller is None or self._poller.done():
+            self._poller = asyncio.create_task(self._poll())
+        return woken
+
+    def part(self, woken: asyncio.Event) -> None:
+        """Follow no more."""
+        self._followers.discard(woken)
+        self._hub.forget_unused(self.id)
+
     async def follow(self, last: str) -> AsyncGenerator[bytes, None]:
         """The thread's events as server-sent events, without an end: those after `last`, or a snapshot first.
 
@@ -146,11 +187,9 @@ class LiveThread:
         """
         position = self.log.position(last)
         await self.refresh()
-        woken, state, threads = asyncio.Event(), None, self._hub.changes
-        self._followers.add(woken)
-        self._watch()
+        woken, state, threads = self.join(), None, self._hub.changes
         try:
-            while not (self._hub.closing or self.gone):
+            while not (self._hub.closing or self.trouble.gone):
                 woken.clear()
                 pieces: list[bytes] = []
                 if state is not self.state:
@@ -171,15 +210,13 @@ class LiveThread:
                 else:
                     await woken.wait()
         finally:
-            self._followers.discard(woken)
-            self._hub.leave(self)
+            self.part(woken)
 
     async def _snapshot(self) -> tuple[list[bytes], int]:
         """The messages, and the position after them."""
         while True:
             live, position = self.live, self.log.last
-            log = await self._hub.threads.get_log(self.id)
-            waiting = {call.id: call for call in await self._hub.threads.pending(self.id)}
+            log, waiting = await self._readable()
             if self.live is live or live is not None:
                 break  # otherwise a run has begun, which may have added to the log
         facts = SnapshotFacts(
@@ -198,6 +235,18 @@ class LiveThread:
             pieces += [sse(event) for event in AgUiRun(self.id, live.run.id).start()]
         return pieces, position
 
+    async def _readable(self) -> tuple[Log, dict[str, ToolCall]]:
+        """The log and the calls that wait; nothing of a damaged thread."""
+        threads = self._hub.threads
+        try:
+            return await threads.get_log(self.id), {call.id: call for call in await threads.pending(self.id)}
+        except ThreadNotFound:
+            raise
+        except StoreError as e:
+            self.trouble.damage = str(e)
+            await self.refresh()
+            return Log((), (), 0), {}
+
     # ---------------------------------------------------------------- state
 
     async def refresh(self, *, known: bool = False) -> ThreadSummary:
@@ -214,11 +263,11 @@ class LiveThread:
             self._version = stored.version
         settings = ThreadSettings.of(stored)
         model, format = hub.models.chosen(settings)
-        running = self.live is not None or bool(self.problem)
+        running = self.live is not None or self.trouble.owner is not None
         state = {
             "id": self.id,
             "title": one.title,
-            "state": "running" if running else one.state,
+            "state": "running" if running else "damaged" if self.trouble.damage else one.state,
             "model": model,
             "format": format,
             "allowed": settings.allowed_now(hub.agent.registry),
@@ -226,7 +275,7 @@ class LiveThread:
             "usage": {"inputTokens": self._sums.usage.input_tokens, "outputTokens": self._sums.usage.output_tokens},
             "cost": self._sums.cost,
             "run": None if self.live is None else self.live.run.id,
-            "problem": self.problem or one.problem,
+            "problem": self.trouble.in_words() or one.problem,
         }
         if state != self.state:
             listed = any(state[key] != self.state.get(key) for key in ("title", "state", "waiting"))
@@ -251,10 +300,6 @@ class LiveThread:
             sums.cost = sums.cost if cost is None else (sums.cost or 0.0) + cost
             sums.until = entry.seq
 
-    def _watch(self) -> None:
-        if self._poller is None or self._poller.done():
-            self._poller = asyncio.create_task(self._poll())
-
     async def _poll(self) -> None:
         """Look for changes of other processes while someone follows."""
         while self._followers:
@@ -267,14 +312,18 @@ class LiveThread:
                 except ThreadNotFound:
                     self._hub.drop(self)
                     return
+                if self.trouble.owner and is_dead(self.trouble.owner):
+                    self.trouble.owner = None
+                    await self.refresh()
                 if stored.version != self._version and self.live is None and not self.lock.locked():
                     await self.renew()
 
     async def renew(self) -> None:
         """Send a new snapshot to everyone, since another process has changed the thread."""
+        self.trouble.damage = ""
         one = await self.refresh(known=True)
-        if self.problem and one.state == "idle":
-            self.problem = ""
+        if self.trouble.owner is not None and one.state != "interrupted":
+            self.trouble.owner = None
             await self.refresh(known=True)
         self.log.restart()
         self.wake()
@@ -296,13 +345,14 @@ class LiveThread:
             encoder = AgUiRun(self.id, run.id, tools=tools, about=about_call)
             last = stored.entries - 1
             self.log.forget(self.log.last)
-            self.live = LiveRun(run, encoder, self.log.last, last, last)
-            self._task = asyncio.create_task(self._drive(self.live))
+            self.newest = LiveRun(run, encoder, self.log.last, last, last)
+            self._task = asyncio.create_task(self._drive(self.newest))
             await self.refresh(known=True)
         return None if self.live is None else self.live.run.id
 
     async def stop(self) -> None:
         """End the live run, and wait for its end."""
+        self.trouble.owner = None
         if self.live is not None and self._task is not None:
             self.live.stopped = True
             self.live.run.cancel()
@@ -323,8 +373,8 @@ class LiveThread:
             failed = True
             if live.begun:
                 self.publish(live.encoder.fail(e))
-            self.problem = f"{in_words(e.owner)} is running this thread" if e.owner else "another program took it over"
-        except Exception as e:  # noqa: BLE001 - a run's failure is told to whoever follows
+            self.trouble.owner = e.owner
+        except Exception as e:  # a failure is told to whoever follows
             failed = True
             self._begin(live)
             self.publish(live.encoder.fail(e))
@@ -336,21 +386,20 @@ class LiveThread:
     async def _ended(self, live: LiveRun, *, failed: bool) -> None:
         hub = self._hub
         try:
-            await self._tell_users(live)
+            await self._tell_stored(live)
             async with self.lock:
-                self.live = None
+                live.over = True
                 self.log.join(live.base)
                 if not live.stopped and not failed and not hub.closing and await self._goes_on():
                     await self.start()
                 else:
                     await self.refresh(known=True)
         except AgentkitError as e:
-            self.live = None
-            self.problem = str(e)
+            live.over = True
             LOG.warning("thread %s: %s", self.id, e)
         finally:
             self.wake()
-            hub.leave(self)
+            hub.forget_unused(self.id)
 
     async def _goes_on(self) -> bool:
         """Return whether something was decided or said that the run did not notice any more."""
@@ -364,7 +413,7 @@ class LiveThread:
     def _begin(self, live: LiveRun) -> None:
         if not live.begun:
             live.begun = True
-            self.problem = ""
+            self.trouble.owner = None
             self.publish(live.encoder.start())
 
     def _feed(self, live: LiveRun, event: Event | Lifecycle) -> None:
@@ -376,19 +425,25 @@ class LiveThread:
         if live is None or run is not live.run:  # that of a sub-agent
             return
         if isinstance(event, TurnStarted):
-            await self._tell_users(live)
+            await self._tell_stored(live)
             self._feed(live, event)
         elif isinstance(event, TurnEnded):
+            await self._tell_stored(live)
             if self.log.join(live.base) > LONGEST_LOG:
                 stored = await self._hub.threads.get_thread(self.id)
                 live.base, live.before, live.shortened = self.log.last, stored.entries - 1, True
                 self.log.forget(live.base)
             await self.refresh(known=True)
 
-    async def _tell_users(self, live: LiveRun) -> None:
-        """Tell the messages that other programs have added during the run."""
+    async def _tell_stored(self, live: LiveRun) -> None:
+        """Tell what is stored now: where the run's responses are, and the messages that other programs have added."""
         log = await read_log(self._hub.threads.store, self.id, after=live.told)
         for entry in log.entries:
-            if role_of(entry) == "user" and not entry.body.get(OWN) and entry.seq not in live.said:
+            message = from_json(entry.body["message"]) if entry.kind != "compaction" else None
+            if isinstance(message, UserMessage) and not entry.body.get(OWN) and entry.seq not in live.said:
                 self.tell_user(entry, queued=False)
+            elif isinstance(message, AssistantMessage):
+                about = about_response(entry, message, SnapshotFacts(self._hub.agent.registry, cost=self._hub.cost))
+                about = {name: value for name, value in about.items() if name not in ("thinking", "parts")}
+                self.tell("stored", messageId=live.encoder.message_id, **about)
             live.told = entry.seq

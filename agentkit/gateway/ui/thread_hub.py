@@ -53,16 +53,17 @@ class ThreadHub:
     def running(self, id: str) -> bool:
         """Return whether a thread is being run."""
         known = self._live.get(id)
-        return known is not None and (known.live is not None or bool(known.problem))
+        return known is not None and (known.live is not None or known.trouble.owner is not None)
 
-    def leave(self, thread: LiveThread) -> None:
-        """Forget a thread that nobody uses."""
-        if thread.unused and self._live.get(thread.id) is thread:
-            del self._live[thread.id]
+    def forget_unused(self, id: str) -> None:
+        """Forget a thread if nobody uses it."""
+        thread = self._live.get(id)
+        if thread is not None and thread.unused:
+            del self._live[id]
 
     def drop(self, thread: LiveThread) -> None:
         """Forget a thread that was deleted: whoever follows it is told by the end of the stream."""
-        thread.gone = True
+        thread.trouble.gone = True
         self._live.pop(thread.id, None)
         thread.wake()
         self.list_changed()

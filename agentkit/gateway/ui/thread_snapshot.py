@@ -110,12 +110,12 @@ def _user(entry: Entry, message: UserMessage) -> Json:
     }
 
 
-def _assistant(entry: Entry, message: AssistantMessage, kept: Sequence[Call], facts: SnapshotFacts) -> Json:
+def about_response(entry: Entry, message: AssistantMessage, facts: SnapshotFacts) -> Json:
+    """What a page shows of a response besides its text and its calls."""
     response: Mapping[str, Any] = entry.body.get("response") or {}
     finish, model = response.get("finish"), response.get("model")
     usage = usage_of(entry)
-    partial = entry.kind == "partial"
-    about = {
+    return {
         "seq": entry.seq,
         "created": entry.created,
         "model": model,
@@ -124,11 +124,15 @@ def _assistant(entry: Entry, message: AssistantMessage, kept: Sequence[Call], fa
         "seconds": response.get("seconds"),
         "usage": usage_json(usage),
         "cost": facts.cost(str(model or ""), usage),
-        "state": "partial" if partial else _STATES.get(str(finish), "complete"),
+        "state": "partial" if entry.kind == "partial" else _STATES.get(str(finish), "complete"),
         "thinking": "".join(part.text for part in message.content if isinstance(part, ThinkingPart)),
         "parts": _parts(message),
         "written": "".join(_written(part) for part in message.content),
     }
+
+
+def _assistant(entry: Entry, message: AssistantMessage, kept: Sequence[Call], facts: SnapshotFacts) -> Json:
+    about = about_response(entry, message, facts)
     said = {"id": f"m{entry.seq}", "role": "assistant", "content": message.text, "metadata": {"agentkit": about}}
     if message.calls:
         said["toolCalls"] = [_call(call, facts) for call in kept]
