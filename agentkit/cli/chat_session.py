@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from agentkit.checks.visible_text import visible
 from agentkit.cli.last_response import ChatRecord
 from agentkit.cli.model_choice import ModelChoice
 from agentkit.cli.run_display import show_run
 from agentkit.cli.screen import Screen
 from agentkit.cli.serve_mcp import servers
-from agentkit.cli.terminal import plain, visible, width
+from agentkit.cli.terminal import plain, width
 from agentkit.cli.threads import store_option
 from agentkit.errors import ConfigError, ProviderError, StoreError, ThreadBusy
 
@@ -143,12 +144,8 @@ class ChatSession:
 
     def answer_with(self, choice: ModelChoice) -> None:
         """Let another model answer from now on, with the same tools and settings."""
-        from agentkit.agent import Agent
-
-        model, old = choice.create(), self.agent
-        self.agent = self.kept.agent = Agent(
-            model, old.registry, system=old.system, config=old.config, max_turns=old.max_turns, **old.settings
-        )
+        model = choice.create()
+        self.agent = self.kept.agent = self.agent.adapted(model=model)
         self.choice = choice
         self._to_close.append(model)
 
