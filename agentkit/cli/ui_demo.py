@@ -139,11 +139,10 @@ def demo_agent(folder: Path) -> Agent:
         folder: where its tools work.
     """
     from agentkit.agent import Agent
-    from agentkit.processor import ProcessorConfig
     from agentkit.tool.registry import ToolRegistry
     from agentkit_tools.files import Files
 
-    registry = ToolRegistry()
-    registry.register_tool(Files(folder), ["create_file", "read_file", "str_replace"])
-    config = ProcessorConfig(requires_approval=lambda call, _: call.name != "read_file")
-    return Agent(DemoModel(folder), registry, config=config, name=NAME)
+    files, registry = Files(folder), ToolRegistry()
+    for method in (files.create_file, files.str_replace, files.read_file):
+        registry.register_function(method, requires_approval=method != files.read_file)
+    return Agent(DemoModel(folder), registry, name=NAME)
