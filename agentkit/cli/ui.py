@@ -111,7 +111,6 @@ def _config(arguments: argparse.Namespace) -> GatewayConfig:
         "allowed_hosts": arguments.allow_host,
         "allowed_origins": arguments.allow_origin,
         "log": None,
-        "timeouts": {"shutdown": 1.0},  # a page that is open listens for ever
     }
     return config_of(top, as_flag, needs_upstream=False)
 
@@ -187,7 +186,7 @@ def _page(found: PageAgent) -> Page:
     from agentkit.gateway.ui.ui_app import Page
     from agentkit.threads import ThreadManager
 
-    threads = ThreadManager(found.store)
+    threads = ThreadManager(found.store, found.agent.registry)
     return Page(threads, found.agent, found.choices, suggestions=found.suggestions, where=shown_url(found.store))
 
 

@@ -96,9 +96,8 @@ class DemoModel:
         written = [call for message in since if isinstance(message, AssistantMessage) for call in message.calls]
         spent = Usage(input_tokens=900 + 300 * turns, output_tokens=120)
         if failed or turns > 2:
-            outcome = (
-                "Not everything was done, as you can see above." if failed else f"Done: {_target(written)} is French."
-            )
+            done = f"Done: {_target(written)} greets in French."
+            outcome = "Not all of it was done, as you can see above." if failed else done
             return [_END.format(outcome=outcome), spent]
         if turns == 0:
             name = next(self._free())
@@ -140,11 +139,10 @@ def demo_agent(folder: Path) -> Agent:
         folder: where its tools work.
     """
     from agentkit.agent import Agent
-    from agentkit.processor import ProcessorConfig
     from agentkit.tool.registry import ToolRegistry
     from agentkit_tools.files import Files
 
-    registry = ToolRegistry()
-    registry.register_tool(Files(folder), ["create_file", "read_file", "str_replace"])
-    config = ProcessorConfig(requires_approval=lambda call, _: call.name != "read_file")
-    return Agent(DemoModel(folder), registry, config=config, name=NAME)
+    files, registry = Files(folder), ToolRegistry()
+    for method in (files.create_file, files.str_replace, files.read_file):
+        registry.register_function(method, requires_approval=method != files.read_file)
+    return Agent(DemoModel(folder), registry, name=NAME)

@@ -36,6 +36,7 @@ from agentkit.gateway.events.run_encoder import (
     RunEncoder,
     call_status,
     run_error,
+    shown,
 )
 from agentkit.gateway.reply_parts import line
 from agentkit.messages import ImagePart, ToolCall
@@ -191,7 +192,7 @@ class AgUiRun(RunEncoder):
         seconds = event.seconds if isinstance(event, ToolCompleted | ToolFailed) else None
         how = _ours(status=call_status(result.code), code=result.code, seconds=seconds)
         ids = {"messageId": f"{id}-result", "toolCallId": id, "role": "tool"}
-        self._put("TOOL_CALL_RESULT", **ids, content=content_of(result.parts), metadata=how)
+        self._put("TOOL_CALL_RESULT", **ids, content=content_of(shown(result)), metadata=how)
 
     def _interrupt(self, call: ToolCall) -> PageEvent:
         return interrupt_of(call, self._reasons.get(call.id, ""), self.tools.get(call.name))

@@ -30,6 +30,7 @@ from agentkit.gateway.events.run_encoder import (
     RunEncoder,
     call_status,
     run_error,
+    shown,
 )
 from agentkit.messages import ImagePart, ToolCall
 from agentkit.tool.result import ToolResult
@@ -165,20 +166,25 @@ class AiSdkRun(RunEncoder):
 
     def _write_answer(self, event: Answered) -> None:
         id, result = event.call.id, event.result
+        parts = shown(result)
+        text = "".join(part.text for part in parts if not isinstance(part, ImagePart))
         match call_status(result.code):
             case "done":
-                self._put("tool-output-available", toolCallId=id, output=_output(result))
-                for part in result.parts:
+                self._put("tool-output-available", toolCallId=id, output=_output(result, text))
+                for part in parts:
                     if isinstance(part, ImagePart):
                         self._put("file", url=part.data_url, mediaType=part.media_type)
             case "denied":
                 self._put("tool-output-denied", toolCallId=id)
             case _:
-                self._put("tool-output-error", toolCallId=id, errorText=result.text)
+                self._put("tool-output-error", toolCallId=id, errorText=text)
 
 
-def _output(result: ToolResult) -> Any:
-    """What a page shows as a result: an object or a list as such, anything else as the text that the model reads."""
+def _output(result: ToolResult, text: str) -> Any:
+    """The result for a page: an object or a list as such, anything else as the text that the model reads."""
     if isinstance(result.output, dict | list) and not result.content:
-        return json.loads(result.text)
-    return result.text
+        try:
+            return json.loads(text)
+        except ValueError:  # it is cut, or cannot be shown
+            return text
+    return text

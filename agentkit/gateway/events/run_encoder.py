@@ -34,8 +34,10 @@ from agentkit.events import (
     UnreadCall,
     Usage,
 )
-from agentkit.messages import ToolCall
+from agentkit.messages import ResultContent, ToolCall
 from agentkit.models.argument_text import ArgumentText, ContradictedArguments
+from agentkit.processor.error_results import cap
+from agentkit.tool.result import ToolResult
 from agentkit.toolspec import ToolSpec
 
 PageEvent = dict[str, Any]
@@ -45,6 +47,9 @@ Answered = ToolCompleted | ToolFailed | ToolSkipped
 
 CallStatus = Literal["done", "failed", "denied", "stopped", "skipped", "interrupted"]
 """How a call ended. `stopped`: with its run. `interrupted`: nobody knows whether it had its effects."""
+
+MAX_RESULT: Final = 100_000
+"""Characters of one result that a page gets, by default as many as a model; of a longer one the middle is left out."""
 
 NO_TOOLS: Final[Mapping[str, ToolSpec]] = MappingProxyType({})
 
@@ -62,6 +67,11 @@ _TOOL_EVENTS: Final = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSki
 def call_status(code: ErrorCode | None) -> CallStatus:
     """Return how a call ended, by the error code of its answer; None is the code of a success."""
     return _STATUS.get(code, "failed")
+
+
+def shown(result: ToolResult) -> ResultContent:
+    """Return the content of a result for a page."""
+    return cap(result.parts, MAX_RESULT)
 
 
 def run_error(error: BaseException) -> tuple[str, str]:

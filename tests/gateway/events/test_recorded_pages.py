@@ -56,10 +56,10 @@ def check(outcome: Outcome, tools: Sequence[ToolSpec]) -> int:
         wanted = view_of(events)
         ag_ui, ai_sdk = AgUiRun("t", "r", tools=offered), AiSdkRun("r", tools=offered)
         seen = AgUiReader().read(whole(ag_ui, events, error))
-        compare(seen, wanted, given_tools=bool(offered))
+        compare(seen, wanted)
         assert seen.end == ("error" if error else "success")
         seen = AiSdkReader().read(whole(ai_sdk, events, error))
-        compare(seen, wanted, given_tools=bool(offered))
+        compare(seen, wanted)
         assert seen.end == ("error" if error else "stop")
     return len(view_of(events).calls)
 
@@ -70,13 +70,13 @@ def whole(encoder: AgUiRun | AiSdkRun, events: Iterable[Event], error: Exception
     return [json.loads(json.dumps(one)) for one in found]
 
 
-def compare(seen: PageView, wanted: PageView, *, given_tools: bool) -> None:
+def compare(seen: PageView, wanted: PageView) -> None:
     assert (seen.text, seen.thinking, seen.calls) == (wanted.text, wanted.thinking, wanted.calls)
     assert set(wanted.damaged) <= set(seen.damaged)
     assert seen.results.keys() == wanted.results.keys()
     assert all(text in (None, wanted.results[id]) for id, text in seen.results.items())
     wrong = [id for id, _, arguments in seen.calls if not parses_to(seen.partial[id], arguments)]
-    assert not wrong or not given_tools, seen.partial
+    assert not wrong, seen.partial
 
 
 def parses_to(text: str, value: Any) -> bool:

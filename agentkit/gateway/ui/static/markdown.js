@@ -60,7 +60,7 @@ export class MarkdownStream {
     this.line += text;
     if (!text || this.needsLine) return;
     const rest = this.#start(this.#spaced(), false);
-    if (rest === null) return;
+    if (rest == null) return;
     this.decided = true;
     this.line = "";
     this.leaf.add(rest);
@@ -69,7 +69,7 @@ export class MarkdownStream {
   #endLine() {
     if (!this.decided) {
       const rest = this.#start(this.#spaced(), true);
-      if (rest !== null) this.leaf.add(rest);
+      if (rest != null) this.leaf.add(rest);
     }
     this.line = "";
     this.decided = this.needsLine = false;
@@ -77,7 +77,7 @@ export class MarkdownStream {
 
   /**
    * Start a line: close and open what its first characters say.
-   * @returns {string|null} the text for the leaf; null if undecided, or if nothing is left
+   * @returns {string|null|undefined} the text for the leaf, if it is decided and any is left
    */
   #start(line, whole) {
     const found = this.#containers(line, whole);
