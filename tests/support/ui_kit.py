@@ -15,13 +15,13 @@ import httpx2
 
 from agentkit import Agent
 from agentkit.agent import call_hash
+from agentkit.events import SourceEvent
 from agentkit.gateway.gateway_app import Gateway
 from agentkit.gateway.gateway_config import config_of
 from agentkit.gateway.gateway_server import address_of, listen, server_of
 from agentkit.gateway.ui.page_models import ModelOption
 from agentkit.gateway.ui.ui_app import Page
 from agentkit.gateway.wires import WIRES
-from agentkit.events import SourceEvent
 from agentkit.messages import AssistantMessage, ToolCall, UserMessage
 from agentkit.models.base import ModelRequest
 from agentkit.testing import ScriptedModel

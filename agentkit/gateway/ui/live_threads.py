@@ -92,6 +92,7 @@ class LiveRun:
         begun: whether its first event was written.
         shortened: whether its first events are forgotten.
         stopped: whether a person stopped it.
+        over: whether it has ended.
     """
 
     run: RunStream[Any]
@@ -103,6 +104,7 @@ class LiveRun:
     begun: bool = False
     shortened: bool = False
     stopped: bool = False
+    over: bool = False
 
 
 class LiveThread:
@@ -118,8 +120,8 @@ class LiveThread:
         self.lock = asyncio.Lock()
         """Held by whoever changes the thread."""
         self.log = EventLog(f"{hub.token}{secrets.token_hex(3)}")
-        self.live: LiveRun | None = None
-        """The run that is live here; None for none."""
+        self.newest: LiveRun | None = None
+        """The newest run that was started here; None for none."""
         self.state: Mapping[str, Any] = {}
         """The value of `agentkit:thread`."""
         self.trouble = ThreadTrouble()
@@ -130,6 +132,11 @@ class LiveThread:
         self._version = -1  # of the thread, up to which clients know it
         self._task: asyncio.Task[None] | None = None
         self._poller: asyncio.Task[None] | None = None
+
+    @property
+    def live(self) -> LiveRun | None:
+        """The run that is live here; None for none."""
+        return None if self.newest is None or self.newest.over else self.newest
 
     @property
     def unused(self) -> bool:
@@ -159,6 +166,19 @@ class LiveThread:
         for follower in self._followers:
             follower.set()
 
+    def join(self) -> asyncio.Event:
+        """Begin to follow: the event is set whenever something is new."""
+        woken = asyncio.Event()
+        self._followers.add(woken)
+        if self._poller is None or self._poller.done():
+            self._poller = asyncio.create_task(self._poll())
+        return woken
+
+    def part(self, woken: asyncio.Event) -> None:
+        """Follow no more."""
+        self._followers.discard(woken)
+        self._hub.forget_unused(self.id)
+
     async def follow(self, last: str) -> AsyncGenerator[bytes, None]:
         """The thread's events as server-sent events, without an end: those after `last`, or a snapshot first.
 
@@ -167,9 +187,7 @@ class LiveThread:
         """
         position = self.log.position(last)
         await self.refresh()
-        woken, state, threads = asyncio.Event(), None, self._hub.changes
-        self._followers.add(woken)
-        self._watch()
+        woken, state, threads = self.join(), None, self._hub.changes
         try:
             while not (self._hub.closing or self.trouble.gone):
                 woken.clear()
@@ -192,8 +210,7 @@ class LiveThread:
                 else:
                     await woken.wait()
         finally:
-            self._followers.discard(woken)
-            self._hub.forget_unused(self.id)
+            self.part(woken)
 
     async def _snapshot(self) -> tuple[list[bytes], int]:
         """The messages, and the position after them."""
@@ -283,10 +300,6 @@ class LiveThread:
             sums.cost = sums.cost if cost is None else (sums.cost or 0.0) + cost
             sums.until = entry.seq
 
-    def _watch(self) -> None:
-        if self._poller is None or self._poller.done():
-            self._poller = asyncio.create_task(self._poll())
-
     async def _poll(self) -> None:
         """Look for changes of other processes while someone follows."""
         while self._followers:
@@ -332,8 +345,8 @@ class LiveThread:
             encoder = AgUiRun(self.id, run.id, tools=tools, about=about_call)
             last = stored.entries - 1
             self.log.forget(self.log.last)
-            self.live = LiveRun(run, encoder, self.log.last, last, last)
-            self._task = asyncio.create_task(self._drive(self.live))
+            self.newest = LiveRun(run, encoder, self.log.last, last, last)
+            self._task = asyncio.create_task(self._drive(self.newest))
             await self.refresh(known=True)
         return None if self.live is None else self.live.run.id
 
@@ -375,14 +388,14 @@ class LiveThread:
         try:
             await self._tell_stored(live)
             async with self.lock:
-                self.live = None
+                live.over = True
                 self.log.join(live.base)
                 if not live.stopped and not failed and not hub.closing and await self._goes_on():
                     await self.start()
                 else:
                     await self.refresh(known=True)
         except AgentkitError as e:
-            self.live = None
+            live.over = True
             LOG.warning("thread %s: %s", self.id, e)
         finally:
             self.wake()

@@ -60,9 +60,9 @@ class ThreadActions:
 
         Args:
             id: the client's id: saying it again under the same id changes nothing.
-            content: a string, or AG-UI's parts.
+            content: a string, AG-UI's parts, or a message.
         """
-        message = user_message(content)
+        message = content if isinstance(content, UserMessage) else user_message(content)
         thread = self._thread
         async with thread.lock:
             before = (await self._threads.get_thread(thread.id)).entries
@@ -96,10 +96,7 @@ class ThreadActions:
         """
         thread, threads = self._thread, self._threads
         async with thread.lock:
-            found = await self._waiting(call, seen)
-            tool = self._tool(call, found.name, await threads.get_log(thread.id))
-            if arguments is not None and tool is not None:
-                _check(tool, arguments)
+            found = await self.check(call, seen, arguments)
             if always and approved:
                 await self._allow(call, found.name)
             try:
@@ -115,6 +112,19 @@ class ThreadActions:
             left = len(await threads.pending(thread.id))
             await self._go_on(left)
         return {"waiting": left}
+
+    async def check(self, call: str, seen: str, arguments: Mapping[str, Any] | None) -> ToolCall:
+        """Return the call that waits, if a decision about it is valid.
+
+        Raises:
+            RequestRefused: as `decide`.
+        """
+        found = await self._waiting(call, seen)
+        if arguments is not None:
+            tool = self._tool(call, found.name, await self._threads.get_log(self._thread.id))
+            if tool is not None:
+                _check(tool, arguments)
+        return found
 
     async def outcome(self, call: str, *, happened: bool, text: str) -> None:
         """Say what became of a call that a dead run had started.

@@ -30,6 +30,8 @@ from agentkit.gateway.error_replies import error_headers
 from agentkit.gateway.gateway_config import GatewayConfig
 from agentkit.gateway.guards import ASGIReceive, ASGIScope, ASGISend, ClientLeft, ClientWatch, check_json, read_body
 from agentkit.gateway.reply_sender import ReplySender
+from agentkit.gateway.ui.agent_input import read_input
+from agentkit.gateway.ui.foreign_runs import foreign_run
 from agentkit.gateway.ui.page_files import SAFE_HEADERS, PageFiles
 from agentkit.gateway.ui.page_models import ModelOption
 from agentkit.gateway.ui.page_requests import PageRequest
@@ -69,7 +71,8 @@ class PageReply:
     headers: Sequence[tuple[bytes, bytes]] = ()
 
 
-Handler = Callable[["Page", PageRequest], Awaitable[PageReply]]
+Stream = AsyncGenerator[bytes, None]
+Handler = Callable[["Page", PageRequest], Awaitable[PageReply | Stream]]
 
 
 class Page:
@@ -155,12 +158,12 @@ class Page:
         body = await _body(receive, headers, config) if method in ("POST", "PATCH") else {}
         query = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
         asked = PageRequest(id, query, body, headers)
-        if handler is _EVENTS:
-            last = headers.get(b"last-event-id", b"").decode("latin-1") or query.get("last", "")
-            await self._stream(receive, sender, self.hub.get(id).follow(last), config)
-            return
         try:
-            await _send(sender, await _known_errors(handler(self, asked)))
+            reply = await _known_errors(handler(self, asked))
+            if isinstance(reply, PageReply):
+                await _send(sender, reply)
+            else:
+                await self._stream(receive, sender, reply, config)
         finally:
             self.hub.forget_unused(id)
 
@@ -177,9 +180,7 @@ class Page:
         await sender.start(200, [(b"content-type", kind), (b"content-length", b"%d" % len(content)), *about])
         await sender.end(b"" if method == "HEAD" else content)
 
-    async def _stream(
-        self, receive: ASGIReceive, sender: ReplySender, pieces: AsyncGenerator[bytes, None], config: GatewayConfig
-    ) -> None:
+    async def _stream(self, receive: ASGIReceive, sender: ReplySender, pieces: Stream, config: GatewayConfig) -> None:
         """Send events as long as the client is there."""
         async with ClientWatch(receive, lambda: sender.ended), aclosing(pieces):
             first = await _known_errors(anext(pieces))
@@ -308,9 +309,14 @@ class Page:
         """Code as tokens to be coloured."""
         return PageReply({"tokens": await self.hub.tokens(asked.text("language"), asked.text("code"))})
 
-    async def events(self, asked: PageRequest) -> PageReply:
-        """The events of a thread; `follow` streams them."""
-        raise NotImplementedError
+    async def events(self, asked: PageRequest) -> Stream:
+        """The events of a thread."""
+        last = asked.headers.get(b"last-event-id", b"").decode("latin-1") or asked.query.get("last", "")
+        return self.hub.get(asked.id).follow(last)
+
+    async def run(self, asked: PageRequest) -> Stream:
+        """The events of a run for another client of AG-UI."""
+        return foreign_run(self.hub, read_input(asked.body))
 
     # ----------------------------------------------------------------
 
@@ -323,9 +329,8 @@ class Page:
         return settings
 
 
-_EVENTS: Final = Page.events
-
 ROUTES: Final[Mapping[tuple[str, str], Handler]] = {
+    ("POST", "/ag-ui"): Page.run,
     ("GET", "setup"): Page.setup,
     ("GET", "threads"): Page.list_threads,
     ("POST", "threads"): Page.create_thread,
@@ -341,7 +346,7 @@ ROUTES: Final[Mapping[tuple[str, str], Handler]] = {
     ("GET", "threads/{id}/export"): Page.export,
     ("POST", "highlight"): Page.highlight,
 }
-"""What answers each method and path below `/ui/api/`."""
+"""What answers each method and path; those without a slash at the beginning are below `/ui/api/`."""
 
 
 def _route(path: str, method: str) -> tuple[Handler, str]:
@@ -351,12 +356,8 @@ def _route(path: str, method: str) -> tuple[Handler, str]:
         RequestRefused: nothing does.
     """
     kind, _, rest = path.removeprefix(API).partition("/")
-    id, _, what = rest.rpartition("/")
-    known = {what for _, what in ROUTES}
-    if f"{kind}/{{id}}/{what}" in known:
-        pattern = f"{kind}/{{id}}/{what}"
-    else:
-        id, pattern = rest, f"{kind}/{{id}}" if rest else kind
+    id, _, what = rest.partition("/")  # no id has a slash: the threads of sub-agents are not the page's
+    pattern = path if path == FOREIGN else "/".join(filter(None, (kind, id and "{id}", what)))
     handler = ROUTES.get((method, pattern))
     if handler is not None:
         return handler, id

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import threading
 import time
 from collections.abc import Iterator
@@ -68,6 +67,9 @@ TURNS: dict[str, list[Any]] = {
     "fail": [[Thinking("Deep thought."), ToolCall("", "fail", {})], "It failed."],
     "long": [" ".join(f"word{n}" for n in range(40))],
 }
+
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
 def turn(said: str, before: int) -> Any:
@@ -355,17 +357,16 @@ def test_a_failed_tool_and_thinking_are_in_the_snapshot(world: World) -> None:
 
 
 def test_a_picture_is_said_and_shown(world: World) -> None:
-    from test_data_pictures import PNG
-
     client, thread = world.client, world.client.new()
-    source = {"type": "data", "value": base64.b64encode(PNG).decode(), "mimeType": "image/png"}
+    source = {"type": "data", "value": PNG, "mimeType": "image/png"}
     client.say(thread, [{"type": "text", "text": "look"}, {"type": "image", "source": source}])
     user = client.settled(thread, "idle")[0]
     assert user["content"] == [{"type": "text", "text": "look"}, {"type": "image", "source": source}]
 
 
 @pytest.mark.parametrize(
-    "content", ["", "  ", [], 5, None, [{"type": "image"}], [{"type": "image", "source": {"type": "url", "value": "x"}}]]
+    "content",
+    ["", "  ", [], 5, None, [{"type": "image"}], [{"type": "image", "source": {"type": "url", "value": "x"}}]],
 )
 def test_a_message_without_content_is_refused(world: World, content: Any) -> None:
     thread = world.client.new()
@@ -381,7 +382,10 @@ def test_titles_models_and_formats_are_changed_in_mid_thread(tmp_path: Path) -> 
     choices = [ModelOption("test:other", "Another", create)]
     with page(Agent(HeldModel(turn), [Shop()]), tmp_path / "a.db", choices) as client:
         setup = client.ask("GET", "setup")
-        assert setup["choices"] == [{"model": "test:held", "label": "test:held"}, {"model": "test:other", "label": "Another"}]
+        assert setup["choices"] == [
+            {"model": "test:held", "label": "test:held"},
+            {"model": "test:other", "label": "Another"},
+        ]
         assert "xml" in setup["formats"]
         thread = client.new(title="Mine")
         client.say(thread, "hello")
@@ -459,9 +463,10 @@ def test_a_thread_that_another_process_runs(world: World) -> None:
 
     with asyncio.Runner() as runner:
         lease = runner.run(hold())
-        client.say(thread, "hello", "u1")
         with client.follow(thread) as events:
+            client.say(thread, "hello", "u1")
             state = events.until(lambda e: e.get("value", {}).get("problem"))["value"]
+        assert state["state"] == "running"
         assert state["problem"] == "'night job' is running this thread"
         runner.run(store.release(lease))
         client.ask("POST", f"threads/{thread}/continue", {}, 202)
@@ -472,7 +477,7 @@ def test_a_thread_that_another_process_runs(world: World) -> None:
 def test_a_provider_error_ends_the_run_and_the_thread_can_go_on(tmp_path: Path) -> None:
     from agentkit.errors import ProviderError
 
-    model = ScriptedModel([ProviderError("overloaded", kind="overloaded"), "Better."])
+    model = ScriptedModel([ProviderError("overloaded", kind="overloaded", provider="test"), "Better."])
     with page(Agent(model), tmp_path / "a.db") as client:
         thread = client.new()
         with client.follow(thread) as events:
@@ -490,8 +495,12 @@ def test_every_request_is_checked(tmp_path: Path) -> None:
         for site in ({"origin": "http://evil.example"}, {"sec-fetch-site": "cross-site"}):
             assert http.post("/ui/api/threads", json={}, headers=site).status_code == 403
         assert http.post("/ui/api/threads", content=b"{}", headers={"content-type": "text/plain"}).status_code == 415
-        assert http.post("/ui/api/threads", content=b"[", headers={"content-type": "application/json"}).status_code == 400
-        assert http.post("/ui/api/threads", content=b"[]", headers={"content-type": "application/json"}).status_code == 400
+        assert (
+            http.post("/ui/api/threads", content=b"[", headers={"content-type": "application/json"}).status_code == 400
+        )
+        assert (
+            http.post("/ui/api/threads", content=b"[]", headers={"content-type": "application/json"}).status_code == 400
+        )
         assert http.put("/ui/api/setup", json={}).status_code == 405
         assert http.get("/ui/api/nothing").status_code == 404
         assert http.get("/ui/../ui_app.py").status_code == 404
