@@ -1,27 +1,28 @@
-"""A real Chromium, driven over its own pipe: opens pages, runs JavaScript in them, takes pictures. Needs no driver.
+"""A real Chromium, driven by Playwright: one process for all tests of this process, in one thread.
 
-Source of the protocol: Chromium's `--remote-debugging-pipe` (messages as JSON, each ended by a zero byte, commands on
-file descriptor 3, answers and events on 4) and the DevTools protocol's domains Target, Page, Runtime and Emulation.
+Playwright's plain calls belong to the thread that began them, and `asyncio.run` is impossible there meanwhile.
 """
 
 from __future__ import annotations
 
-import base64
-import json
-import os
-import select
+import atexit
 import shutil
-import subprocess
-import tempfile
-import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import cache
+from queue import SimpleQueue
+from threading import Thread
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
+from playwright.sync_api import Browser as Chromium
+from playwright.sync_api import Page, sync_playwright
+
+T = TypeVar("T")
 CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 """Where Chromium is; None without one."""
 
 _FLAGS: Final = (
-    "--headless",
     "--no-sandbox",
     "--disable-gpu",
     "--hide-scrollbars",
@@ -30,49 +31,69 @@ _FLAGS: Final = (
     "--disable-component-update",
     "--disable-sync",
     "--disable-quic",
-    "--remote-debugging-pipe",
 )
 
 
+_Job = tuple[Callable[[], Any], Future[Any]]
+
+
+@cache
+def _jobs() -> SimpleQueue[_Job]:
+    """The work for the browser's thread, which is started."""
+    jobs: SimpleQueue[_Job] = SimpleQueue()
+    Thread(target=_work, args=(jobs,), name="browser", daemon=True).start()
+    return jobs
+
+
+def _work(jobs: SimpleQueue[_Job]) -> None:
+    while True:
+        work, done = jobs.get()
+        try:
+            done.set_result(work())
+        except BaseException as e:  # noqa: BLE001 - raised where the work was asked for
+            done.set_exception(e)
+
+
+@cache
+def _started() -> Chromium:
+    """Start it; only in the browser's thread."""
+    playwright = sync_playwright().start()
+    chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=list(_FLAGS))
+
+    def close() -> None:
+        chromium.close()
+        playwright.stop()
+
+    atexit.register(lambda: in_browser(close))
+    return chromium
+
+
+def in_browser(work: Callable[[], T]) -> T:
+    """Do something in the browser's thread, and wait for it."""
+    done: Future[T] = Future()
+    _jobs().put((work, done))
+    return done.result()
+
+
+def chromium() -> Chromium:
+    """Return the browser; only in its thread."""
+    return _started()
+
+
 class Browser:
-    """One window of Chromium.
+    """One window of Chromium, for any thread.
 
     Args:
         width: of the window, in CSS pixels.
         height: likewise.
-        dark: whether the reader's system prefers dark colours.
-        timeout: seconds that one command may take.
     """
 
-    def __init__(self, width: int = 1280, height: int = 900, *, dark: bool = False, timeout: float = 60) -> None:
-        self._timeout = timeout
-        self._number = 0
-        self._unread = b""
-        self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        commands, self._write = os.pipe()
-        self._read, answers = os.pipe()
-        words = [str(CHROMIUM), *_FLAGS, f"--user-data-dir={self._profile.name}", "about:blank"]
-        # The shell puts the pipes where Chromium expects them: 3 and 4 may be taken here.
-        line = f'exec 3<&{commands} 4>&{answers}; exec "$@"'
-        self._process = subprocess.Popen(
-            ["bash", "-c", line, "bash", *words],
-            pass_fds=(commands, answers),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        os.close(commands)
-        os.close(answers)
-        self._session: str | None = None
-        target = self.command("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.command("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        self.command("Page.enable")
-        phone = width < 600
-        self.command(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
-        )
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.command("Emulation.setEmulatedMedia", features=[scheme])
+    def __init__(self, width: int = 1280, height: int = 900) -> None:
+        def begin() -> Page:
+            size = {"width": width, "height": height}
+            return chromium().new_context(viewport=size, is_mobile=width < 600).new_page()  # type: ignore[arg-type]
+
+        self._page = in_browser(begin)
 
     def __enter__(self) -> Self:
         return self
@@ -80,25 +101,15 @@ class Browser:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._write)
-        self._process.terminate()
-        self._process.wait(30)
-        os.close(self._read)
-        self._profile.cleanup()
+        in_browser(self._page.context.close)
 
     def open(self, url: str) -> None:
         """Open a page, and wait until it is loaded."""
-        failed = self.command("Page.navigate", url=url).get("errorText")
-        if failed:
-            raise OSError(f"{url}: {failed}")
-        self.until("document.readyState === 'complete'")
+        in_browser(lambda: self._page.goto(url))
 
     def run(self, script: str) -> Any:
         """The value of a JavaScript expression in the page; a promise is awaited."""
-        told = self.command("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
-        if "exceptionDetails" in told:
-            raise RuntimeError(f"{script}: {told['exceptionDetails']}")
-        return told["result"].get("value")
+        return in_browser(lambda: self._page.evaluate(script))
 
     def until(self, script: str) -> Any:
         """Wait until an expression is true, and return its value.
@@ -106,39 +117,4 @@ class Browser:
         Raises:
             TimeoutError: it does not become true in time.
         """
-        end = time.monotonic() + self._timeout
-        while not (value := self.run(script)):
-            if time.monotonic() > end:
-                raise TimeoutError(f"{script} is still {value!r} at {self.run('location.href')}")
-            time.sleep(0.05)
-        return value
-
-    def picture(self) -> bytes:
-        """What the window shows, as PNG."""
-        return base64.b64decode(self.command("Page.captureScreenshot", format="png")["data"])
-
-    def command(self, method: str, **params: Any) -> dict[str, Any]:
-        """One command of the protocol, and its answer."""
-        self._number += 1
-        body: dict[str, Any] = {"id": self._number, "method": method, "params": params}
-        if self._session is not None:
-            body["sessionId"] = self._session
-        os.write(self._write, json.dumps(body).encode() + b"\0")
-        end = time.monotonic() + self._timeout
-        while (said := self._message(end)).get("id") != self._number:
-            pass  # an event, which nobody waits for
-        if "error" in said:
-            raise RuntimeError(f"{method}: {said['error']}")
-        result: dict[str, Any] = said["result"]
-        return result
-
-    def _message(self, end: float) -> dict[str, Any]:
-        while b"\0" not in self._unread:
-            if not select.select([self._read], [], [], max(0, end - time.monotonic()))[0]:
-                raise TimeoutError("Chromium does not answer")
-            if not (more := os.read(self._read, 1 << 20)):
-                raise OSError("Chromium has ended")
-            self._unread += more
-        line, _, self._unread = self._unread.partition(b"\0")
-        message: dict[str, Any] = json.loads(line)
-        return message
+        return in_browser(lambda: self._page.wait_for_function(script).json_value())

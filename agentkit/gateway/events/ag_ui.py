@@ -28,7 +28,16 @@ from agentkit.events import (
     Usage,
 )
 from agentkit.formats import REPAIRS
-from agentkit.gateway.events.run_encoder import NO_TOOLS, Answered, Frame, RunEncoder, call_status, run_error
+from agentkit.gateway.events.page_request import approval_id
+from agentkit.gateway.events.run_encoder import (
+    NO_TOOLS,
+    Answered,
+    PageEvent,
+    RunEncoder,
+    call_status,
+    run_error,
+    shown,
+)
 from agentkit.gateway.reply_parts import line
 from agentkit.messages import ImagePart, ToolCall
 from agentkit.toolspec import ToolSpec
@@ -69,7 +78,7 @@ class AgUiRun(RunEncoder):
         self._clock = clock
         self._reasons: dict[str, str] = {}  # why calls wait, by their ids
 
-    def start(self, **more: Any) -> list[Frame]:
+    def start(self, **more: Any) -> list[PageEvent]:
         """Return the run's first event.
 
         Args:
@@ -78,7 +87,7 @@ class AgUiRun(RunEncoder):
         self._put("RUN_STARTED", threadId=self.thread_id, runId=self.run_id, protocolVersion=PROTOCOL, **more)
         return self._take()
 
-    def finish(self, result: RunResult[Any]) -> list[Frame]:
+    def finish(self, result: RunResult[Any]) -> list[PageEvent]:
         """Return the last events of a run that ended without an error; calls that wait are its interrupts."""
         self._close()
         outcome: dict[str, Any] = {"type": "success"}
@@ -93,7 +102,7 @@ class AgUiRun(RunEncoder):
         self._put("RUN_FINISHED", **ids, **how)
         return self._take()
 
-    def fail(self, error: BaseException) -> list[Frame]:
+    def fail(self, error: BaseException) -> list[PageEvent]:
         """Return the last events of a run that raised an error; see `run_error`."""
         self._close()
         message, code = run_error(error)
@@ -126,7 +135,7 @@ class AgUiRun(RunEncoder):
             self._put("REASONING_MESSAGE_START", messageId=id, role="reasoning")
 
     def _write_delta(self, kind: type[Text] | type[Thinking], text: str) -> None:
-        self._frames.append({"type": f"{_NAMES[kind]}_CONTENT", "messageId": self._id(kind), "delta": text})
+        self._events.append({"type": f"{_NAMES[kind]}_CONTENT", "messageId": self._id(kind), "delta": text})
 
     def _write_span_end(self, kind: type[Text] | type[Thinking]) -> None:
         self._put(f"{_NAMES[kind]}_END", messageId=self._id(kind))
@@ -183,9 +192,9 @@ class AgUiRun(RunEncoder):
         seconds = event.seconds if isinstance(event, ToolCompleted | ToolFailed) else None
         how = _ours(status=call_status(result.code), code=result.code, seconds=seconds)
         ids = {"messageId": f"{id}-result", "toolCallId": id, "role": "tool"}
-        self._put("TOOL_CALL_RESULT", **ids, content=content_of(result.parts), metadata=how)
+        self._put("TOOL_CALL_RESULT", **ids, content=content_of(shown(result)), metadata=how)
 
-    def _interrupt(self, call: ToolCall) -> Frame:
+    def _interrupt(self, call: ToolCall) -> PageEvent:
         return interrupt_of(call, self._reasons.get(call.id, ""), self.tools.get(call.name))
 
 
@@ -203,7 +212,7 @@ def sse(event: Mapping[str, Any], id: str = "") -> bytes:
     return f"{head}data: {line(event)}\n\n".encode()
 
 
-def interrupt_of(call: ToolCall, reason: str = "", tool: ToolSpec | None = None) -> Frame:
+def interrupt_of(call: ToolCall, reason: str = "", tool: ToolSpec | None = None) -> PageEvent:
     """Return the interrupt that asks a person about a call.
 
     Args:
@@ -211,20 +220,19 @@ def interrupt_of(call: ToolCall, reason: str = "", tool: ToolSpec | None = None)
         reason: why it waits; empty if its tool always asks.
         tool: its tool, whose schema edited arguments must fit; None if it is unknown.
     """
-    digest = call_hash(call)
     schema = dict(tool.parameters) if tool is not None else {"type": "object"}
     answer = {"approved": {"type": "boolean"}, "editedArgs": schema, "reason": {"type": "string"}}
     return {
-        "id": f"{call.id}:{digest}",
+        "id": approval_id(call),
         "reason": "tool_call",
         "toolCallId": call.id,
         "message": f"Run {call.name}?" + (f" {reason}" if reason else ""),
         "responseSchema": {"type": "object", "properties": answer, "required": ["approved"]},
-        "metadata": _ours(hash=digest, name=call.name, arguments=dict(call.arguments)),
+        "metadata": _ours(hash=call_hash(call), name=call.name, arguments=dict(call.arguments)),
     }
 
 
-def content_of(parts: Iterable[Any]) -> str | list[Frame]:
+def content_of(parts: Iterable[Any]) -> str | list[PageEvent]:
     """Return the content of a message: a string, or AG-UI's parts if there are images."""
     parts = tuple(parts)
     if not any(isinstance(part, ImagePart) for part in parts):
@@ -258,7 +266,7 @@ def _tokens(usage: Usage) -> dict[str, int]:
     }
 
 
-def _image(part: ImagePart) -> Frame:
+def _image(part: ImagePart) -> PageEvent:
     if part.url is not None:
         return {"type": "image", "source": {"type": "url", "value": part.url}}
     return {"type": "image", "source": {"type": "data", "value": part.base64, "mimeType": part.media_type}}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from agentkit.agent import Lifecycle, TurnStarted
+from agentkit.agent import Lifecycle, RunResult, TurnStarted
 from agentkit.errors import AgentkitError, ErrorCode, ProviderError, StoreConflict, StoreError, ThreadBusy
 from agentkit.events import (
     ApprovalRequired,
@@ -34,17 +34,22 @@ from agentkit.events import (
     UnreadCall,
     Usage,
 )
-from agentkit.messages import ToolCall
+from agentkit.messages import ResultContent, ToolCall
 from agentkit.models.argument_text import ArgumentText, ContradictedArguments
+from agentkit.processor.error_results import cap
+from agentkit.tool.result import ToolResult
 from agentkit.toolspec import ToolSpec
 
-Frame = dict[str, Any]
+PageEvent = dict[str, Any]
 """One event of a page's protocol, as a JSON object."""
 
 Answered = ToolCompleted | ToolFailed | ToolSkipped
 
 CallStatus = Literal["done", "failed", "denied", "stopped", "skipped", "interrupted"]
 """How a call ended. `stopped`: with its run. `interrupted`: nobody knows whether it had its effects."""
+
+MAX_RESULT: Final = 100_000
+"""Characters of one result that a page gets, by default as many as a model; of a longer one the middle is left out."""
 
 NO_TOOLS: Final[Mapping[str, ToolSpec]] = MappingProxyType({})
 
@@ -62,6 +67,11 @@ _TOOL_EVENTS: Final = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSki
 def call_status(code: ErrorCode | None) -> CallStatus:
     """Return how a call ended, by the error code of its answer; None is the code of a success."""
     return _STATUS.get(code, "failed")
+
+
+def shown(result: ToolResult) -> ResultContent:
+    """Return the content of a result for a page."""
+    return cap(result.parts, MAX_RESULT)
 
 
 def run_error(error: BaseException) -> tuple[str, str]:
@@ -102,7 +112,7 @@ class SentCall:
 
 
 class RunEncoder(ABC):
-    """Writes one run's events as the frames of a page's protocol.
+    """Writes one run's events as the events of a page's protocol.
 
     Args:
         run_id: begins the ids of its messages.
@@ -120,10 +130,22 @@ class RunEncoder(ABC):
         self._open: type[Text] | type[Thinking] | None = None
         self._span = 0  # the number of the text or thinking that is open, or was last, in its turn
         self._calls: dict[int, SentCall] = {}
-        self._frames: list[Frame] = []
+        self._events: list[PageEvent] = []
 
-    def feed(self, event: Event | Lifecycle) -> list[Frame]:
-        """Return the frames for one event of the run, in the run's order. Events for hooks may be among them."""
+    @abstractmethod
+    def start(self) -> list[PageEvent]:
+        """Return the first events of the run."""
+
+    @abstractmethod
+    def finish(self, result: RunResult[Any]) -> list[PageEvent]:
+        """Return the last events of a run that ended without an error."""
+
+    @abstractmethod
+    def fail(self, error: BaseException) -> list[PageEvent]:
+        """Return the last events of a run that raised an error; see `run_error`."""
+
+    def feed(self, event: Event | Lifecycle) -> list[PageEvent]:
+        """Return the page's events for one event of the run, in the run's order. Events for hooks may be among them."""
         kind = type(event)
         if kind is Text or kind is Thinking:
             self._say(kind, event.text)  # type: ignore[union-attr]  # both have a text
@@ -133,12 +155,12 @@ class RunEncoder(ABC):
             self._write_tool(event)  # type: ignore[arg-type]  # it is one
         return self._take()
 
-    def _take(self) -> list[Frame]:
-        frames, self._frames = self._frames, []
-        return frames
+    def _take(self) -> list[PageEvent]:
+        taken, self._events = self._events, []
+        return taken
 
     def _put(self, kind: str, /, **fields: Any) -> None:
-        self._frames.append({"type": kind, **fields})
+        self._events.append({"type": kind, **fields})
 
     # -------------------------------------------------------------- turns
 

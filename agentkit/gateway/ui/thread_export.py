@@ -77,17 +77,24 @@ def _part(part: Any, answers: dict[str, tuple[Call, ToolMessage]]) -> Iterator[s
         case ImagePart():
             yield f"[image: {part.url if part.data is None else part.media_type}]"
         case ToolCall(id, name, arguments):
-            call, answer = answers.get(id, (None, None))
-            yield f"**Call of `{name}`**{_decision(call)}"
+            known = answers.get(id)
+            yield f"**Call of `{name}`**{_decision(known[0]) if known else ''}"
             yield _fenced(json.dumps(arguments, ensure_ascii=False, indent=2, default=str), "json")
-            if answer is not None:
-                yield f"**Result{f' ({answer.error})' if answer.error else ''}**"
-                yield _fenced("\n".join(_shown(one) for one in answer.content))
+            if known is not None:
+                yield from _result(*known)
 
 
-def _decision(call: Call | None) -> str:
+def _result(call: Call, answer: ToolMessage) -> Iterator[str]:
+    if call.answer is None:
+        yield f"*{answer.text}*"
+        return
+    yield f"**Result{f' ({answer.error})' if answer.error else ''}**"
+    yield _fenced("\n".join(_shown(one) for one in answer.content))
+
+
+def _decision(call: Call) -> str:
     """Who decided about the call, and how."""
-    if call is None or "by" not in call.note:
+    if "by" not in call.note:
         return ""
     word = "denied" if "hash" not in call.note else "approved"
     edited = " with other arguments" if call.note.get("edited") else ""

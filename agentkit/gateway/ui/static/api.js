@@ -1,0 +1,216 @@
+// The server's HTTP interface: requests, and one thread's events with resume. Knows no element of the page.
+
+const BASE = new URL("api/", import.meta.url);
+const SLEEP = [500, 5000]; // ms between two attempts to reach the server: the first, and the most
+const SILENCE = 40000; // ms without a byte: the server writes a comment every 15 s
+
+export class ApiError extends Error {
+  constructor(status, { message, code = "", fields = null }) {
+    super(message);
+    Object.assign(this, { status, code, fields });
+  }
+}
+
+let key = sessionStorage.getItem("agentkit.key") || "";
+let asked = null;
+
+// Take the key out of the address (`#key=…`), before anything else reads the fragment.
+export function takeKey() {
+  const found = /^#key=([^&]*)/.exec(location.hash);
+  if (!found) return;
+  keepKey(decodeURIComponent(found[1]));
+  history.replaceState(null, "", location.pathname + location.search);
+}
+
+function keepKey(value) {
+  key = value;
+  sessionStorage.setItem("agentkit.key", value);
+}
+
+// How the page asks for the key: a function to a promise of text, set by the page.
+export const onKeyWanted = { ask: async () => "" };
+
+async function askKey() {
+  asked ??= onKeyWanted.ask().then((value) => {
+    keepKey(value);
+    asked = null;
+  });
+  await asked;
+}
+
+async function request(method, path, { body, signal, headers = {} } = {}) {
+  for (;;) {
+    const used = key;
+    const options = { method, signal, cache: "no-store", headers: { ...headers } };
+    if (key) options.headers.Authorization = `Bearer ${key}`;
+    if (method !== "GET") {
+      options.headers["Content-Type"] = "application/json";
+      options.body = JSON.stringify(body ?? {});
+    }
+    let reply;
+    try {
+      reply = await fetch(new URL(path, BASE), options);
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new ApiError(0, { message: "The server cannot be reached.", code: "unreachable" });
+    }
+    if (reply.ok) return reply;
+    if (reply.status !== 401) throw new ApiError(reply.status, await problem(reply));
+    if (used === key) await askKey();
+  }
+}
+
+async function problem(reply) {
+  try {
+    const { error } = await reply.json();
+    return { ...error, message: error.message || reply.statusText };
+  } catch {
+    return { message: `The server answered ${reply.status} ${reply.statusText}.` };
+  }
+}
+
+async function json(method, path, body) {
+  const reply = await request(method, path, { body });
+  return reply.status === 204 ? null : reply.json();
+}
+
+const at = (id, rest = "") => `threads/${encodeURIComponent(id)}${rest}`;
+
+export const api = {
+  setup: () => json("GET", "setup"),
+  threads({ q = "", before = "", limit = 50 } = {}) {
+    const query = new URLSearchParams({ limit });
+    if (q) query.set("q", q);
+    if (before) query.set("before", before);
+    return json("GET", `threads?${query}`);
+  },
+  create: (fields) => json("POST", "threads", fields),
+  change: (id, fields) => json("PATCH", at(id), fields),
+  remove: (id) => json("DELETE", at(id)),
+  send: (id, message) => json("POST", at(id, "/messages"), message),
+  decide: (id, decision) => json("POST", at(id, "/decisions"), decision),
+  outcome: (id, outcome) => json("POST", at(id, "/outcomes"), outcome),
+  resume: (id) => json("POST", at(id, "/continue")),
+  stop: (id) => json("POST", at(id, "/stop")),
+  fork: (id, until) => json("POST", at(id, "/fork"), until === undefined ? {} : { until }),
+  highlight: async (language, code) => (await json("POST", "highlight", { language, code })).tokens,
+  async export_(id, as) {
+    const reply = await request("GET", at(id, `/export?as=${as}`));
+    const [, name] = /filename\*=UTF-8''([^;]+)/.exec(reply.headers.get("Content-Disposition")) ?? [];
+    return { blob: await reply.blob(), name: decodeURIComponent(name ?? "thread") };
+  },
+};
+
+// The lines of server-sent events → {id, data}. Bytes may be cut anywhere; each is looked at once.
+export class EventLines {
+  held = [];
+  id = "";
+  data = [];
+
+  *feed(text) {
+    const lines = text.split("\n");
+    this.held.push(lines[0]);
+    if (lines.length === 1) return;
+    lines[0] = this.held.join("");
+    this.held = [lines.pop()];
+    for (const line of lines) yield* this.line(line.endsWith("\r") ? line.slice(0, -1) : line);
+  }
+
+  *line(line) {
+    if (line) {
+      const colon = line.indexOf(":");
+      const name = colon < 0 ? line : line.slice(0, colon);
+      const value = colon < 0 ? "" : line.slice(colon + (line[colon + 1] === " " ? 2 : 1));
+      if (name === "data") this.data.push(value);
+      else if (name === "id") this.id = value;
+      return;
+    }
+    if (this.data.length) yield { id: this.id, data: this.data.join("\n") };
+    this.id = "";
+    this.data = [];
+  }
+}
+
+// Follow one thread's events, for as long as the page is visible: a hidden one would keep one of the six connections
+// that a browser opens to a host. After each gap the server is told the last event seen.
+export function follow(id, { onEvent, onStatus }) {
+  let closed = false;
+  let last = "";
+  let connection = null;
+  let wake = () => {};
+  let pause = SLEEP[0];
+
+  const changed = () => {
+    if (document.hidden) connection?.abort();
+    wake();
+  };
+  document.addEventListener("visibilitychange", changed);
+  window.addEventListener("online", changed);
+  const close = () => {
+    closed = true;
+    document.removeEventListener("visibilitychange", changed);
+    window.removeEventListener("online", changed);
+    connection?.abort();
+    wake();
+  };
+  const sleep = (ms) =>
+    new Promise((done) => {
+      wake = done;
+      if (ms) setTimeout(done, ms);
+    });
+
+  async function read() {
+    connection = new AbortController();
+    const { signal } = connection;
+    const headers = { Accept: "text/event-stream" };
+    if (last) headers["Last-Event-ID"] = last;
+    let silence = 0;
+    const heard = () => {
+      clearTimeout(silence);
+      silence = setTimeout(() => connection.abort(), SILENCE);
+    };
+    try {
+      heard();
+      const reply = await request("GET", at(id, "/events"), { signal, headers });
+      onStatus("live");
+      const lines = new EventLines();
+      const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let piece; !(piece = await reader.read()).done && !closed; ) {
+        heard();
+        pause = SLEEP[0];
+        for (const message of lines.feed(piece.value)) {
+          onEvent(JSON.parse(message.data));
+          if (message.id) last = message.id;
+        }
+      }
+    } finally {
+      clearTimeout(silence);
+    }
+  }
+
+  (async () => {
+    while (!closed) {
+      if (document.hidden) {
+        await sleep(0);
+        continue;
+      }
+      try {
+        await read();
+      } catch (error) {
+        if (closed) return;
+        if (error.status === 404) {
+          close();
+          onStatus("gone");
+          return;
+        }
+        // A fault of the page's own code is shown in the console and does not end the following.
+        if (!(error instanceof ApiError) && error.name !== "AbortError" && error.name !== "TypeError") console.error(error);
+      }
+      if (closed || document.hidden) continue;
+      onStatus("reconnecting");
+      await sleep(pause);
+      pause = Math.min(pause * 2, SLEEP[1]);
+    }
+  })();
+  return { close };
+}

@@ -1,0 +1,193 @@
+// A call as one card: a line with its state, and a body that is built when it is first opened.
+//
+// What a person must act on (a decision, an unknown outcome) stands below the line and is never folded. Each state has an
+// icon, a word and a colour. Knows one call of state.js and the actions; no other card.
+
+import { Approval, decisionText } from "./approval.js";
+import { make } from "./dom.js";
+import { rawCall } from "./raw.js";
+import { isFinal } from "./state.js";
+import { duration, effectView, LiveArguments, resultView, rows, shown } from "./values.js";
+
+const STATES = {
+  writing: ["✎", "writing"],
+  planned: ["○", "ready"],
+  waiting: ["◆", "waiting for you"],
+  approved: ["✓", "approved"],
+  running: ["◌", "running"],
+  done: ["●", "done"],
+  failed: ["✕", "failed"],
+  denied: ["⊘", "denied"],
+  stopped: ["■", "stopped"],
+  skipped: ["↷", "not run"],
+  interrupted: ["?", "interrupted: outcome unknown"],
+  unknown: ["?", "interrupted: outcome unknown"],
+};
+
+/** The words of a state, for a person. @param {string} status */
+export const stateWord = (status) => (STATES[status] ?? STATES.done)[1];
+
+let count = 0;
+
+export class CallCard {
+  /** @param {{actions: any, waiting: import("./approval.js").WaitingCalls}} shared */
+  constructor(call, shared) {
+    Object.assign(this, { call, shared, built: "", live: null, approvals: new Map(), outcome: null });
+    const span = (name, props = {}) => make("span", { class: name, ...props });
+    this.parts = { icon: span("icon-state", { "aria-hidden": "true" }), name: span("call-name"), target: span("call-target"), word: span("call-word"), time: span("call-time"), format: span("call-format") };
+    this.body = make("div", { class: "call-body", id: `call-body-${++count}`, hidden: true });
+    this.head = make("button", { type: "button", class: "call-head", "aria-expanded": "false", "aria-controls": this.body.id, onclick: () => this.toggle() }, ...Object.values(this.parts));
+    this.asks = make("div", { class: "asks" });
+    this.element = make("section", { class: "call", "data-call": call.id }, this.head, this.asks, this.body);
+    this.update();
+  }
+
+  /** Draw what changed. */
+  update(call = this.call) {
+    this.call = call;
+    const [icon, word] = STATES[call.status] ?? STATES.done;
+    const target = call.effect?.target ?? "";
+    const text = { icon, name: shown(call.name), target: shown(target), word, format: call.format ?? "" };
+    for (const [part, value] of Object.entries(text)) if (this.parts[part].textContent !== value) this.parts[part].textContent = value;
+    this.element.dataset.status = call.status;
+    this.element.setAttribute("aria-label", `Call of ${shown(call.name)}: ${word}`);
+    this.tick();
+    this.#drawLive();
+    this.#drawAsks();
+    this.#drawBody();
+  }
+
+  /** Draw the seconds: those that it took, or those since it started. */
+  tick() {
+    const { call } = this;
+    const seconds = call.seconds ?? (call.status === "running" && call.started ? Math.max(0, Date.now() / 1000 - call.started) : null);
+    const text = seconds === null ? "" : call.status === "running" ? `${Math.floor(seconds)} s` : duration(seconds);
+    if (this.parts.time.textContent !== text) this.parts.time.textContent = text;
+  }
+
+  toggle(open = this.body.hidden) {
+    this.body.hidden = !open;
+    this.head.setAttribute("aria-expanded", String(open));
+    this.#drawBody();
+  }
+
+  get isOpen() {
+    return !this.body.hidden;
+  }
+
+  /** Go to it: to its decision if it waits for one. */
+  focus(id = this.call.id) {
+    const asked = this.approvals.get(id) ?? this.approvals.values().next().value;
+    if (asked) return asked.focus();
+    this.head.focus({ preventScroll: true });
+    this.head.scrollIntoView({ block: "nearest" });
+    return undefined;
+  }
+
+  /** The card leaves the page. */
+  remove() {
+    for (const approval of this.approvals.values()) approval.remove();
+    this.element.remove();
+  }
+
+  #drawLive() {
+    const { call } = this;
+    if (call.status !== "writing") {
+      this.live?.box.remove();
+      this.live = null;
+      return;
+    }
+    if (!this.live || this.live.read > call.chunks.length) {
+      this.live?.box.remove();
+      const text = document.createTextNode("");
+      this.live = { reader: new LiveArguments(), read: 0, text, box: make("pre", { class: "live" }, text) };
+      this.head.after(this.live.box);
+    }
+    const delta = call.chunks.slice(this.live.read).join("");
+    this.live.read = call.chunks.length;
+    const fresh = this.live.reader.read(delta);
+    if (!fresh) return;
+    this.live.text.appendData(fresh);
+    this.live.box.scrollTop = this.live.box.scrollHeight;
+  }
+
+  #drawAsks() {
+    const { call } = this;
+    const inside = call.inside.filter((one) => !one.decided);
+    const asked = call.status !== "waiting" ? [] : call.inside.length ? inside : [call];
+    const wanted = new Map(asked.map((one) => [one.id, one]));
+    for (const [id, approval] of this.approvals) {
+      if (wanted.get(id)?.hash === approval.call.hash) continue;
+      approval.remove();
+      this.approvals.delete(id);
+    }
+    for (const [id, one] of wanted) {
+      if (this.approvals.has(id)) continue;
+      const approval = new Approval({ ...one }, { actions: this.shared.actions, all: this.shared.waiting });
+      this.approvals.set(id, approval);
+      this.asks.append(approval.element);
+    }
+    if (call.status === "unknown") this.outcome ??= this.asks.appendChild(outcomeForm(call, this.shared.actions));
+    else if (call.status !== "done" || !this.outcome?.dataset.sent) {
+      this.outcome?.remove();
+      this.outcome = null;
+    }
+  }
+
+  /** The body, if it is open and not of this state yet. */
+  #drawBody() {
+    const { call } = this;
+    if (this.body.hidden) return;
+    const state = `${call.status} ${call.arguments !== null} ${call.result !== null} ${Boolean(call.decided)} ${call.inside.length}`;
+    if (state === this.built) return;
+    this.built = state;
+    this.body.replaceChildren(...bodyOf(call, this.shared.actions));
+  }
+}
+
+function bodyOf(call, actions) {
+  const parts = [];
+  const title = (text) => parts.push(make("p", { class: "part-title" }, text));
+  if (call.status !== "waiting" && call.status !== "writing") parts.push(...effectView(call, actions));
+  if (call.decided) parts.push(...decision(call.decided));
+  for (const one of call.inside) if (one.decided) parts.push(make("p", { class: "decided" }, `${shown(one.name)} inside: ${decisionText(one.decided)}`));
+  if (isFinal(call) && call.result !== null) {
+    title(call.status === "done" ? "Result" : "Answer to the model");
+    parts.push(...resultView(call.result));
+  }
+  const raw = make("details", { class: "as-written" }, make("summary", {}, "As written"));
+  raw.addEventListener("toggle", () => raw.childElementCount === 1 && raw.append(...rawCall(call)), { once: true });
+  return [...parts, raw];
+}
+
+function decision(decided) {
+  const line = make("p", { class: "decided" }, `${decisionText(decided)}`);
+  return decided.edited ? [line, make("p", { class: "part-title" }, "Arguments it ran with"), rows(decided.edited)] : [line];
+}
+
+/** What happened with a call that was running when the server stopped. */
+function outcomeForm(call, actions) {
+  const note = make("p", { class: "fault", role: "alert" });
+  const buttons = make("div", { class: "decide" });
+  const box = make("div", { class: "approval outcome", role: "group", "aria-label": `Outcome of ${shown(call.name)}` });
+  const button = (name, run, kind = "") => make("button", { type: "button", class: kind, onclick: run }, name);
+  const send = async (happened, text) => {
+    try {
+      await actions.outcome(call.id, { happened, text });
+      box.dataset.sent = "true";
+      note.textContent = happened ? "Noted: it happened." : "Noted: it did not happen.";
+      buttons.replaceChildren(button("Continue", () => actions.continue_(), "primary"));
+    } catch (error) {
+      note.textContent = error.message;
+    }
+  };
+  const ask = () => {
+    const field = make("textarea", { rows: "3", "aria-label": "What happened, as the model shall read it", placeholder: "What happened (the model reads it as the result)" });
+    buttons.replaceChildren(field, button("Save", () => send(true, field.value.trim()), "primary"), button("Cancel", choose));
+    field.focus();
+  };
+  const choose = () => buttons.replaceChildren(button("It happened…", ask), button("It did not happen", () => send(false, "")));
+  choose();
+  box.append(make("p", {}, "It was running when the server stopped; its effect may have happened."), ...effectView(call, actions), note, buttons);
+  return box;
+}

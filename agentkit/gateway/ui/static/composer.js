@@ -1,0 +1,217 @@
+// The message field: text, attachments, a draft per thread, what is on its way. Decides nothing about runs.
+
+import { $, icon, kept, make, say } from "./dom.js";
+
+const MOST = 10 * 1000 * 1000; // bytes of all attachments of one message
+const IMAGES = /^image\/(png|jpeg|gif|webp)$/;
+
+const dataOf = (file) =>
+  new Promise((done, failed) => {
+    const reader = new FileReader();
+    reader.onload = () => done(reader.result.slice(reader.result.indexOf(",") + 1));
+    reader.onerror = () => failed(reader.error);
+    reader.readAsDataURL(file);
+  });
+
+// A file as a part of the message. → null for what is neither an image nor text.
+async function partOf(file) {
+  if (IMAGES.test(file.type)) return { type: "image", source: { type: "data", value: await dataOf(file), mimeType: file.type } };
+  let text;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+  } catch {
+    return null;
+  }
+  if (text.includes("\0")) return null;
+  const ticks = Math.max(2, ...(text.match(/`+/g) || []).map((run) => run.length)) + 1;
+  const fence = "`".repeat(ticks);
+  return { type: "text", text: `${file.name}:\n${fence}\n${text}${text.endsWith("\n") ? "" : "\n"}${fence}` };
+}
+
+export class Composer {
+  attachments = []; // {file, part}
+  thread = null;
+  last = ""; // the person's last message in this thread
+  mode = { live: false, waiting: 0, queued: 0, closed: "" };
+
+  constructor({ send, stop, next, notify }) {
+    Object.assign(this, { send, stop, notify });
+    this.form = $("composer");
+    this.text = $("text");
+    $("attach").append(icon("attach"));
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.submit();
+    });
+    this.text.addEventListener("input", () => this.changed());
+    this.text.addEventListener("keydown", (event) => this.key(event));
+    this.text.addEventListener("paste", (event) => {
+      const files = [...event.clipboardData.files];
+      if (files.length) event.preventDefault();
+      this.attach(files);
+    });
+    $("stop").addEventListener("click", stop);
+    $("waiting").addEventListener("click", next);
+    $("attach").addEventListener("click", () => $("files").click());
+    $("files").addEventListener("change", async () => {
+      await this.attach([...$("files").files]);
+      $("files").value = "";
+      this.text.focus();
+    });
+    this.acceptDrops();
+  }
+
+  acceptDrops() {
+    const area = $("page");
+    const carries = (event) => event.dataTransfer?.types.includes("Files");
+    area.addEventListener("dragover", (event) => {
+      if (!carries(event)) return;
+      event.preventDefault();
+      this.form.classList.add("drop");
+    });
+    area.addEventListener("dragleave", (event) => area.contains(event.relatedTarget) || this.form.classList.remove("drop"));
+    area.addEventListener("drop", (event) => {
+      if (!carries(event)) return;
+      event.preventDefault();
+      this.form.classList.remove("drop");
+      this.attach([...event.dataTransfer.files]);
+    });
+  }
+
+  // Another thread: its draft, and no attachment of the one before.
+  open(thread) {
+    this.thread = thread;
+    this.last = "";
+    this.attachments = [];
+    this.text.value = kept.get(this.draft, "");
+    this.drawAttachments();
+    this.changed();
+  }
+
+  get draft() {
+    return `agentkit.draft.${this.thread ?? "new"}`;
+  }
+
+  key(event) {
+    if (event.isComposing) return;
+    if (event.key === "Enter" && !event.shiftKey && !event.altKey) {
+      event.preventDefault();
+      this.submit();
+    } else if (event.key === "ArrowUp" && !this.text.value && this.last) {
+      event.preventDefault();
+      this.put(this.last);
+    }
+  }
+
+  // Escape: stop what runs, else clear the field.
+  escape() {
+    if (this.mode.live || this.mode.waiting) this.stop();
+    else this.put("");
+  }
+
+  put(text) {
+    this.text.value = text;
+    this.changed();
+    this.text.focus();
+  }
+
+  changed() {
+    kept.set(this.draft, this.text.value || null);
+    this.text.style.height = "auto";
+    this.text.style.height = `${this.text.scrollHeight}px`;
+    this.drawButtons();
+  }
+
+  get content() {
+    const text = this.text.value.trim();
+    if (!this.attachments.length) return text;
+    return [...this.attachments.map(({ part }) => part), ...(text ? [{ type: "text", text }] : [])];
+  }
+
+  async submit() {
+    const { content } = this;
+    if (!content.length || this.mode.closed) return;
+    const [text, attachments] = [this.text.value, this.attachments];
+    this.attachments = [];
+    this.put("");
+    this.drawAttachments();
+    try {
+      await this.send(content);
+    } catch (error) {
+      this.attachments = attachments;
+      this.put(text);
+      this.drawAttachments();
+      this.notify(error.message);
+    }
+  }
+
+  async attach(files) {
+    for (const file of files) {
+      const sum = this.attachments.reduce((bytes, { file: { size } }) => bytes + size, file.size);
+      const part = sum <= MOST ? await partOf(file) : null;
+      if (part) this.attachments.push({ file, part });
+      else if (sum > MOST) this.notify(`${file.name}: the attachments of one message may have 10 MB together.`);
+      else this.notify(`${file.name}: only images (PNG, JPEG, GIF, WebP) and text files can be attached.`);
+    }
+    this.drawAttachments();
+    if (files.length) say(`${this.attachments.length} attached`);
+  }
+
+  drawAttachments() {
+    const rows = this.attachments.map((item) => {
+      const { file, part } = item;
+      const remove = () => {
+        this.attachments = this.attachments.filter((each) => each !== item);
+        this.drawAttachments();
+        this.text.focus();
+      };
+      const image = part.type === "image" && make("img", { src: `data:${file.type};base64,${part.source.value}`, alt: "" });
+      const button = make("button", { type: "button", class: "icon", "aria-label": `Remove ${file.name}`, onclick: remove }, icon("close"));
+      return make("li", {}, image, make("span", {}, file.name), button);
+    });
+    $("attachments").replaceChildren(...rows);
+    $("attachments").hidden = !rows.length;
+    this.drawButtons();
+  }
+
+  // `mode`: {live, waiting, queued, closed: the reason why nothing can be sent}
+  show(mode) {
+    this.mode = mode;
+    this.drawButtons();
+  }
+
+  drawButtons() {
+    const { live, waiting, queued, closed } = this.mode;
+    const busy = live || waiting > 0;
+    $("stop").hidden = !busy;
+    $("send").hidden = busy && !this.content.length;
+    $("send").textContent = busy ? "Queue" : "Send";
+    $("send").disabled = Boolean(closed) || !this.content.length;
+    $("hint").textContent = queued ? `${queued} queued` : "";
+    $("waiting").hidden = !waiting;
+    $("waiting").textContent = `${waiting} waiting for you`;
+    this.text.placeholder = closed || (busy ? "Write the next message" : "Write a message");
+    this.text.disabled = Boolean(closed);
+  }
+
+  drawOutbox(items, { again, edit }) {
+    const rows = items.map((item) => {
+      const text = typeof item.content === "string" ? item.content : item.content.map((part) => part.text ?? "image").join(" · ");
+      const buttons = item.error
+        ? [
+            make("button", { type: "button", class: "quiet", onclick: () => again(item) }, "Try again"),
+            make("button", { type: "button", class: "quiet", onclick: () => edit(item) }, "Edit"),
+          ]
+        : [];
+      return make(
+        "li",
+        { class: item.error ? "refused" : null },
+        make("span", { class: "name" }, text),
+        make("span", {}, item.error ? `Not sent: ${item.error}` : "Sending…"),
+        ...buttons,
+      );
+    });
+    $("outbox").replaceChildren(...rows);
+    $("outbox").hidden = !rows.length;
+  }
+}

@@ -1,0 +1,217 @@
+// The conversation: the state of state.js as elements. What events change is drawn once per animation frame.
+//
+// Of a long snapshot the last messages are built first and the others above them in idle slices, without moving what is
+// read. The visible text is not a live region; one status line says what the agent does.
+
+import { WaitingCalls } from "./approval.js";
+import { make, say } from "./dom.js";
+import { AnswerView, UserView } from "./message_views.js";
+import { ALL, emptyState, reduce, waitingCalls } from "./state.js";
+
+const FIRST = 60; // messages of a snapshot that are built at once
+const SLICE = 8; // ms of building in one idle slice
+const NEAR = 48; // px from the end that count as the end
+const QUIET = new Set(["TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT", "TOOL_CALL_ARGS"]);
+
+export class Conversation {
+  /**
+   * @param {HTMLElement} root an element with role "log" that scrolls
+   * @param {any} actions see the page's main.js
+   * @param {{onChange?: () => void}} options called when `summary` may be another one
+   */
+  constructor(root, actions, { onChange = () => {} } = {}) {
+    Object.assign(this, { root, actions, onChange });
+    this.list = make("div", { class: "messages" });
+    this.newer = make("button", { type: "button", class: "newer", hidden: true, onclick: () => this.#toEnd() }, "↓ new");
+    root.append(this.list, this.newer);
+    this.shared = { actions, cards: new Map(), state: null, waiting: new WaitingCalls(), openCall: (id) => this.focusCard(id) };
+    this.top = 0; // where it was scrolled to
+    root.addEventListener("scroll", () => this.#scrolled(), { passive: true });
+    new ResizeObserver(() => this.atEnd && this.#toEnd()).observe(this.list);
+    setInterval(() => this.#tick(), 1000);
+    this.reset();
+  }
+
+  /** Another thread. */
+  reset() {
+    this.state = emptyState();
+    this.shared.state = this.state;
+    this.dirty = new Set([ALL]);
+    this.atEnd = true;
+    this.said = "";
+    this.#schedule();
+  }
+
+  /** Apply one AG-UI event. */
+  apply(event) {
+    for (const id of reduce(this.state, event)) this.dirty.add(id);
+    if (this.dirty.size) this.#schedule();
+    if (QUIET.has(event.type)) return;
+    this.#announce(event.type === "MESSAGES_SNAPSHOT");
+    this.onChange();
+  }
+
+  /** What the thread is doing. @returns {{state: string, waiting: {id: string, name: string}[], running: boolean, empty: boolean}} */
+  get summary() {
+    const { state } = this;
+    const waiting = waitingCalls(state).map(({ id, name }) => ({ id, name }));
+    const running = state.run !== null || state.thread?.state === "running";
+    return { state: state.thread?.state ?? (running ? "running" : waiting.length ? "waiting" : "idle"), waiting, running, empty: !state.order.length };
+  }
+
+  /** Go to a call, or to the decision inside it. */
+  focusCard(id) {
+    this.#frame();
+    const owner = [...this.state.calls.values()].find((call) => call.id === id || call.inside.some((one) => one.id === id));
+    if (!owner) return;
+    this.#buildTo(this.state.order.indexOf(owner.message));
+    this.views.get(owner.message)?.showCards();
+    this.shared.cards.get(owner.id)?.focus(id);
+  }
+
+  /** Show the focused reply, or else the last one, as the model wrote it; and back. */
+  toggleRaw() {
+    const focused = document.activeElement?.closest?.("article.answer");
+    const ids = this.state.order.filter((id) => this.views.get(id) instanceof AnswerView);
+    const id = ids.find((one) => this.views.get(one).element === focused) ?? ids.at(-1);
+    this.views.get(id)?.toggleRaw();
+  }
+
+  next() {
+    this.#move(1);
+  }
+
+  previous() {
+    this.#move(-1);
+  }
+
+  #move(step) {
+    const all = [...this.list.querySelectorAll("article:not([hidden])")];
+    const focused = all.indexOf(document.activeElement?.closest?.("article"));
+    const edge = this.root.getBoundingClientRect().top;
+    const top = all.findIndex((article) => article.getBoundingClientRect().bottom > edge + 8);
+    const at = focused >= 0 ? focused + step : step > 0 ? top : top - 1;
+    const target = all[Math.max(0, Math.min(all.length - 1, at))];
+    target?.focus({ preventScroll: true });
+    target?.scrollIntoView({ block: "start" });
+  }
+
+  // ---------------------------------------------------------------- drawing
+
+  #schedule() {
+    this.frame ??= requestAnimationFrame(() => this.#frame());
+  }
+
+  #frame() {
+    cancelAnimationFrame(this.frame);
+    this.frame = null;
+    const { dirty } = this;
+    this.dirty = new Set();
+    if (dirty.has(ALL)) this.#rebuild();
+    else for (const id of dirty) this.#draw(id);
+    if (!dirty.size) return;
+    this.shared.waiting.place();
+    if (this.atEnd) this.#toEnd();
+    else this.newer.hidden = false;
+  }
+
+  #rebuild() {
+    const raw = new Set([...(this.views ?? [])].filter(([, view]) => view.isRaw).map(([id]) => id));
+    const fromEnd = this.atEnd ? 0 : this.root.scrollHeight - this.root.scrollTop;
+    for (const view of this.views?.values() ?? []) view.remove();
+    this.views = new Map();
+    this.shared.cards.clear();
+    this.shared.state = this.state;
+    this.first = this.state.order.length;
+    this.list.replaceChildren();
+    this.#buildTo(this.first - FIRST);
+    for (const id of raw) this.views.get(id)?.toggleRaw();
+    if (fromEnd) this.root.scrollTop = this.root.scrollHeight - fromEnd;
+    this.#later();
+  }
+
+  /** Build the messages from an index on, above those that are built. */
+  #buildTo(index) {
+    const { order } = this.state;
+    const from = Math.max(0, index);
+    if (from >= this.first) return;
+    const fresh = document.createDocumentFragment();
+    for (const id of order.slice(from, this.first)) fresh.append(this.#view(id).element);
+    this.first = from;
+    this.list.prepend(fresh);
+  }
+
+  #later() {
+    const generation = this.views;
+    const idle = window.requestIdleCallback ?? ((work) => setTimeout(work, 30));
+    if (this.first > 0) idle(() => this.views === generation && this.#slice(), { timeout: 500 });
+  }
+
+  /** Build some more above, and keep what is read where it is. */
+  #slice() {
+    const end = performance.now() + SLICE;
+    const anchor = this.list.firstElementChild;
+    const before = anchor?.getBoundingClientRect().top ?? 0;
+    this.root.style.overflowAnchor = "none";
+    const fresh = document.createDocumentFragment();
+    while (this.first > 0 && performance.now() < end) fresh.prepend(this.#view(this.state.order[--this.first]).element);
+    this.list.prepend(fresh);
+    if (this.atEnd) this.#toEnd();
+    else if (anchor) this.root.scrollTop += anchor.getBoundingClientRect().top - before;
+    this.root.style.overflowAnchor = "";
+    this.#later();
+  }
+
+  #view(id) {
+    const message = this.state.messages.get(id);
+    const view = message.role === "user" ? new UserView(message, this.shared) : new AnswerView(message, this.shared);
+    this.views.set(id, view);
+    return view;
+  }
+
+  #draw(id) {
+    const view = this.views.get(id);
+    if (view) return view.update(this.state.messages.get(id));
+    const index = this.state.order.indexOf(id);
+    if (index < 0) return undefined;
+    if (index < this.first) {
+      // A message that is not built is drawn with the others. One before the built ones moves them.
+      if (index !== this.first - 1 || this.views.size) return undefined;
+    }
+    const next = this.state.order.slice(index + 1).find((one) => this.views.has(one));
+    const { element } = this.#view(id);
+    this.list.insertBefore(element, next ? this.views.get(next).element : null);
+    return undefined;
+  }
+
+  // ---------------------------------------------------------------- place, clock, status
+
+  #scrolled() {
+    const { scrollTop, scrollHeight, clientHeight } = this.root;
+    if (scrollHeight - scrollTop - clientHeight < NEAR) {
+      this.atEnd = true;
+      this.newer.hidden = true;
+    } else if (scrollTop < this.top) this.atEnd = false;
+    this.top = scrollTop;
+  }
+
+  #toEnd() {
+    this.atEnd = true;
+    this.newer.hidden = true;
+    this.root.scrollTop = this.root.scrollHeight;
+  }
+
+  #tick() {
+    if (document.hidden) return;
+    for (const call of this.state.calls.values()) if (call.status === "running") this.shared.cards.get(call.id)?.tick();
+  }
+
+  #announce(silent) {
+    const { waiting, running } = this.summary;
+    const call = [...this.state.calls.values()].findLast(({ status }) => status === "running");
+    const text = waiting.length ? `waiting for you: ${waiting.map(({ name }) => name).join(", ")}` : call && running ? `running ${call.name}` : running ? "answering" : this.said ? "done" : "";
+    if (text === this.said) return;
+    this.said = text;
+    if (!silent) say(text);
+  }
+}

@@ -1,0 +1,117 @@
+// Dialogs: a question, the key, the list of keys, the command palette. Escape closes; the focus returns by itself.
+
+import { make } from "./dom.js";
+
+function show(dialog) {
+  document.body.append(dialog);
+  const closed = new Promise((done) => dialog.addEventListener("close", () => done(dialog.returnValue), { once: true }));
+  // A click on the backdrop has the dialog itself as its target.
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close(""));
+  dialog.showModal();
+  return closed.finally(() => dialog.remove());
+}
+
+// Ask for yes or no. → true when the person chose `yes`.
+export async function confirm(title, text, yes) {
+  const dialog = make(
+    "dialog",
+    { "aria-labelledby": "dialog-title" },
+    make("h2", { id: "dialog-title" }, title),
+    make("p", {}, text),
+    make(
+      "form",
+      { method: "dialog", class: "buttons" },
+      make("button", { value: "" }, "Cancel"),
+      make("button", { value: "yes", class: "danger" }, yes),
+    ),
+  );
+  return (await show(dialog)) === "yes";
+}
+
+// Ask for the gateway's key until there is one.
+export async function askForKey() {
+  const field = make("input", { type: "password", name: "key", "aria-label": "Key", autocomplete: "current-password", required: true });
+  for (;;) {
+    const dialog = make(
+      "dialog",
+      { "aria-labelledby": "dialog-title" },
+      make("h2", { id: "dialog-title" }, "This gateway asks for a key"),
+      make("p", {}, "The program that started it printed an address with the key, or names the variable that has it."),
+      make(
+        "form",
+        { method: "dialog", class: "buttons wide" },
+        field,
+        make("button", { value: "key", class: "primary" }, "Open"),
+      ),
+    );
+    if ((await show(dialog)) === "key" && field.value.trim()) return field.value.trim();
+  }
+}
+
+// The list of keys: rows of [keys, what they do].
+export function showKeys(rows) {
+  const list = make("dl", { class: "keys" });
+  for (const [keys, text] of rows) {
+    list.append(make("dt", {}, ...keys.split(" ").map((key) => make("kbd", {}, key))), make("dd", {}, text));
+  }
+  const form = make("form", { method: "dialog", class: "buttons" }, make("button", { value: "" }, "Close"));
+  return show(make("dialog", { "aria-labelledby": "dialog-title" }, make("h2", { id: "dialog-title" }, "Keys"), list, form));
+}
+
+// The command palette. `find(query)` → a list (or a promise of one) of {group, text, run}.
+export async function palette(find) {
+  let items = [];
+  let chosen = 0;
+  let turn = 0;
+  const list = make("div", { id: "palette-list", role: "listbox", "aria-label": "Commands" });
+  const field = make("input", {
+    role: "combobox",
+    "aria-expanded": "true",
+    "aria-controls": "palette-list",
+    "aria-label": "Search threads, models, formats and actions",
+    placeholder: "Threads, models, formats, actions",
+    autocomplete: "off",
+    spellcheck: "false",
+  });
+  const dialog = make("dialog", { class: "palette", "aria-label": "Command palette" }, field, list);
+
+  const mark = (index) => {
+    chosen = Math.max(0, Math.min(items.length - 1, index));
+    [...list.querySelectorAll("[role=option]")].forEach((option, each) => option.setAttribute("aria-selected", each === chosen));
+    const option = items.length ? `option-${chosen}` : "";
+    field.setAttribute("aria-activedescendant", option);
+    document.getElementById(option)?.scrollIntoView({ block: "nearest" });
+  };
+  const run = (item) => {
+    dialog.close("");
+    item?.run();
+  };
+  const draw = async () => {
+    const own = ++turn;
+    const found = await find(field.value.trim());
+    if (own !== turn) return;
+    items = found;
+    list.replaceChildren(
+      ...items.map((item, index) =>
+        make(
+          "div",
+          { role: "option", id: `option-${index}`, onclick: () => run(item), onpointermove: () => chosen !== index && mark(index) },
+          make("span", { class: "name" }, item.text),
+          make("span", { class: "group" }, item.group),
+        ),
+      ),
+    );
+    if (!items.length) list.append(make("div", { role: "option", "aria-disabled": "true", "aria-selected": "false" }, "Nothing found"));
+    mark(0);
+  };
+  field.addEventListener("input", draw);
+  field.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) mark(chosen + step);
+    else if (event.key === "Enter" && !event.isComposing) run(items[chosen]);
+    else return;
+    event.preventDefault();
+  });
+  await draw();
+  await show(dialog);
+}

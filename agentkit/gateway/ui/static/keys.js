@@ -1,0 +1,35 @@
+// The page's keys, as one table: it is what runs and what the help lists.
+
+import { showKeys } from "./dialogs.js";
+
+const OTHERS = [
+  ["Enter", "Send the message"],
+  ["Shift Enter", "New line"],
+  ["Esc", "Stop the run; then clear the message"],
+  ["↑", "Take your last message into an empty field"],
+];
+const CARD = [
+  ["y", "Run the call (on a focused card)"],
+  ["n", "Deny it"],
+  ["e", "Edit its arguments"],
+];
+
+function isTyping(element) {
+  return element instanceof HTMLElement && (element.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(element.tagName));
+}
+
+// Install the keys. `table`: rows of [key, text, run]; "Ctrl x" works anywhere, a bare key while nothing is typed.
+export function installKeys(table) {
+  const help = ["?", "This list", () => showKeys([...OTHERS, ...table.map(([key, text]) => [key, text]), ...CARD, ["?", "This list"]])];
+  const all = new Map([...table, help].map(([key, , run]) => [key.toLowerCase(), run]));
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.isComposing || event.altKey || document.querySelector("dialog[open]")) return;
+    const control = event.ctrlKey || event.metaKey;
+    if (!control && isTyping(event.target)) return;
+    const run = all.get((control ? "ctrl " : "") + event.key.toLowerCase());
+    if (!run) return;
+    event.preventDefault();
+    run();
+  });
+  return help[2];
+}

@@ -1,0 +1,395 @@
+// The page: which thread is open, what the server says of it, and who is told.
+
+import { api, follow, onKeyWanted, takeKey } from "./api.js";
+import { Composer } from "./composer.js";
+import { Conversation } from "./conversation.js";
+import { askForKey, confirm, palette } from "./dialogs.js";
+import { $, icon, make, say } from "./dom.js";
+import { Header, showBanners } from "./header.js";
+import { installKeys } from "./keys.js";
+import { Outbox } from "./outbox.js";
+import { ThreadList } from "./threads.js";
+
+const POLL = 10000; // ms between two looks at the list where no stream tells of it
+const NOTICE = 8000; // ms that a notice stays
+const THEMES = ["auto", "light", "dark"];
+const FRESH = { model: "", format: "" };
+
+const page = { setup: null, id: null, thread: null, chosen: FRESH, error: "", status: "live", queued: new Set(), stream: null };
+
+function notify(text) {
+  const note = make("div", { class: "notice" }, text);
+  $("notices").replaceChildren(note);
+  say(text);
+  setTimeout(() => note.remove(), NOTICE);
+}
+
+// Run something of the server; a failure becomes a notice.
+async function attempt(work) {
+  try {
+    return await work();
+  } catch (error) {
+    notify(error.message);
+    return null;
+  }
+}
+
+const list = new ThreadList({ load: (query) => api.threads(query), opened: () => openDrawer(false) });
+const refresh = () => list.refresh().then(showTitle, () => {});
+let soon = 0;
+function refreshSoon() {
+  clearTimeout(soon);
+  soon = setTimeout(refresh, 100);
+}
+
+const conversation = new Conversation(
+  $("conversation"),
+  {
+    decide: (call, decision) => api.decide(page.id, { call, ...decision }),
+    outcome: (call, outcome) => api.outcome(page.id, { call, ...outcome }),
+    continue_: () => attempt(() => api.resume(page.id)),
+    retry: () => attempt(() => api.resume(page.id)),
+    fork: (seq) => fork(seq),
+    copy,
+    highlight: api.highlight,
+    schema: (name) => page.setup.tools.find((tool) => tool.name === name)?.schema ?? null,
+  },
+  { onChange: () => draw() },
+);
+
+const outbox = new Outbox({ deliver: (thread, message) => api.send(thread, message), changed: () => drawOutbox() });
+
+const composer = new Composer({
+  async send(content) {
+    if (!page.id) {
+      const { id } = await api.create(page.chosen);
+      go(`#/t/${encodeURIComponent(id)}`);
+      open(id);
+    }
+    outbox.add(page.id, content);
+  },
+  stop: () => page.id && attempt(() => api.stop(page.id)),
+  next: () => nextWaiting(),
+  notify,
+});
+
+const header = new Header({
+  rename: (title) => change({ title }),
+  change,
+  exportAs,
+  fork: () => fork(),
+  remove,
+});
+
+function drawOutbox() {
+  composer.drawOutbox(
+    outbox.items.filter(({ thread }) => thread === page.id),
+    {
+      again(item) {
+        item.error = "";
+        outbox.note();
+        outbox.flush();
+      },
+      edit(item) {
+        outbox.remove(item);
+        composer.put(typeof item.content === "string" ? item.content : item.content.findLast((part) => part.text)?.text ?? "");
+      },
+    },
+  );
+}
+
+async function copy(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  // Beyond loopback and without https there is no clipboard object.
+  const field = make("textarea", { readonly: true });
+  document.body.append(field);
+  field.value = text;
+  field.select();
+  document.execCommand("copy");
+  field.remove();
+  return undefined;
+}
+
+function nextWaiting() {
+  const waiting = conversation.summary.waiting;
+  if (!waiting.length) return;
+  page.shown = (waiting.findIndex(({ id }) => id === page.shown) + 1) % waiting.length;
+  page.shown = waiting[page.shown].id;
+  conversation.focusCard(page.shown);
+}
+
+async function change(fields) {
+  if (!page.id) {
+    Object.assign(page.chosen, fields);
+    draw();
+    return;
+  }
+  const { id } = page;
+  const thread = await attempt(() => api.change(id, fields));
+  if (id !== page.id) return;
+  if (thread) told(thread);
+  else draw();
+}
+
+async function exportAs(form) {
+  const file = await attempt(() => api.export_(page.id, form));
+  if (!file) return;
+  const url = URL.createObjectURL(file.blob);
+  make("a", { href: url, download: file.name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
+  say(`Exported as ${file.name}`);
+}
+
+async function fork(seq) {
+  const made = await attempt(() => api.fork(page.id, seq));
+  if (!made) return;
+  go(`#/t/${encodeURIComponent(made.id)}`);
+  open(made.id);
+  refresh();
+  say("This is the fork");
+}
+
+async function remove() {
+  const { id } = page;
+  const sure = await confirm("Delete this thread?", `“${page.thread?.title || "Untitled"}” and all its messages are deleted. This cannot be undone.`, "Delete");
+  if (!sure) return;
+  await attempt(async () => {
+    await api.remove(id);
+    if (page.id === id) go("#/");
+    refresh();
+  });
+}
+
+// What the server says of the open thread.
+function told(thread) {
+  page.thread = thread;
+  const { id, title, state, waiting } = thread;
+  list.patch(id, { title, state, waiting });
+  draw();
+}
+
+function applied(event) {
+  const { type, name, value } = event;
+  if (type === "CUSTOM" && name === "agentkit:thread") told(value);
+  else if (type === "CUSTOM" && name === "agentkit:threads") refreshSoon();
+  else if (type === "CUSTOM" && name === "agentkit:user") heardUser(value);
+  else if (type === "MESSAGES_SNAPSHOT") composer.last = textOf(event.messages.findLast(({ role }) => role === "user")?.content ?? "");
+  else if (type === "RUN_STARTED") page.error = "";
+  else if (type === "RUN_ERROR") page.error = event.message;
+  else return;
+  draw();
+}
+
+const textOf = (content) => (typeof content === "string" ? content : content.findLast((part) => part.type === "text")?.text ?? "");
+
+function heardUser({ id, content, queued }) {
+  if (queued) page.queued.add(id);
+  else page.queued.delete(id);
+  composer.last = textOf(content);
+}
+
+function hear(event) {
+  try {
+    conversation.apply(event);
+    applied(event);
+  } catch (error) {
+    console.error(error); // one event that cannot be shown must not end the stream
+  }
+}
+
+function banners() {
+  const { thread } = page;
+  const rows = [];
+  if (page.status === "reconnecting") rows.push({ kind: "amber", text: "The connection was lost. Reconnecting…" });
+  if (page.status === "gone") rows.push({ kind: "red", text: "This thread does not exist, or was deleted." });
+  if (!thread || page.status === "gone") return rows;
+  const live = thread.state === "running";
+  const again = { button: "Try again", run: () => attempt(() => api.resume(page.id)) };
+  if (live && !thread.run) rows.push({ kind: "info", text: "Another program is working on this thread. What it writes is shown here." });
+  if (thread.state === "damaged") rows.push({ kind: "red", text: `The record of this thread is damaged. ${thread.problem}` });
+  else if (thread.state === "interrupted") rows.push({ ...again, kind: "amber", button: "Continue", text: thread.problem || "This thread was interrupted." });
+  else if (thread.problem || page.error) rows.push({ kind: "red", text: thread.problem || page.error, ...(live ? {} : again) });
+  return rows;
+}
+
+function draw() {
+  const { thread, setup } = page;
+  if (!setup) return;
+  header.show(thread, setup, page.chosen);
+  showBanners(banners());
+  const closed = page.status === "gone" ? "This thread does not exist" : thread?.state === "damaged" ? "This thread is damaged" : "";
+  const waiting = thread?.waiting ?? 0;
+  composer.show({ live: thread?.state === "running", waiting, queued: page.queued.size, closed });
+  $("start").hidden = Boolean(page.id);
+  $("conversation").hidden = !page.id;
+  showTitle();
+}
+
+function showTitle() {
+  const waiting = list.waiting;
+  document.title = `${waiting ? `(${waiting}) ` : ""}agentkit${page.thread?.title ? ` · ${page.thread.title}` : ""}`;
+}
+
+function drawStart() {
+  const { setup } = page;
+  const chip = (text, title) => make("span", { class: "chip", title }, text);
+  const tools = setup.tools.map(({ name, description, approval }) => chip(approval ? `${name} · asks` : name, description));
+  const suggestions = setup.suggestions.slice(0, 3).map((text) =>
+    make("button", { type: "button", class: "suggestion", onclick: () => composer.put(text) }, text),
+  );
+  $("start").replaceChildren(
+    make("h2", {}, "What should be done?"),
+    make("p", {}, "Watch an agent work, decide which of its calls may run, and come back to it at any time: everything is kept."),
+    make("h3", {}, tools.length === 1 ? "It has one tool" : `It has ${tools.length || "no"} tools`),
+    make("div", { class: "chips" }, ...tools),
+    ...(suggestions.length ? [make("h3", {}, "Try"), make("div", { class: "suggestions" }, ...suggestions)] : []),
+    make("p", { class: "small" }, `Kept in ${setup.store || "memory"} · agentkit ${setup.version}`),
+  );
+}
+
+function open(id) {
+  if (id === page.id && page.stream) return;
+  page.stream?.close();
+  Object.assign(page, { id, thread: null, error: "", status: "live", queued: new Set(), stream: null, shown: null });
+  if (!id) page.chosen = { model: page.setup.model, format: page.setup.format };
+  conversation.reset();
+  composer.open(id);
+  list.mark(id);
+  drawOutbox();
+  draw();
+  if (id) page.stream = follow(id, { onEvent: (event) => id === page.id && hear(event), onStatus: (status) => id === page.id && heardStatus(status) });
+  if (!id || matchMedia("(hover: hover)").matches) $("text").focus();
+}
+
+function heardStatus(status) {
+  if (status === page.status) return;
+  page.status = status;
+  if (status === "live") {
+    outbox.flush();
+    refresh();
+  }
+  say({ live: "Connected again", reconnecting: "The connection was lost", gone: "This thread does not exist" }[status]);
+  draw();
+}
+
+function go(hash) {
+  if (location.hash === hash) return;
+  location.hash = hash;
+}
+
+function route() {
+  takeKey();
+  const found = /^#\/t\/(.+)$/.exec(location.hash);
+  open(found ? decodeURIComponent(found[1]) : null);
+}
+
+const narrow = matchMedia("(max-width: 45rem)");
+
+// On a phone the list is a drawer over the page; else a column that can be hidden.
+function openDrawer(opened) {
+  document.body.classList.toggle("drawer", narrow.matches && opened);
+  $("page").inert = narrow.matches && opened;
+  $("shade").hidden = !(narrow.matches && opened);
+  if (!narrow.matches) return;
+  $("threads").inert = !opened;
+  (opened ? $("hide-threads") : $("show-threads")).focus({ preventScroll: true });
+}
+
+function toggleThreads() {
+  if (narrow.matches) {
+    openDrawer($("threads").inert);
+    return;
+  }
+  const hidden = document.body.classList.toggle("no-threads");
+  localStorage.setItem("agentkit.threads", hidden ? "hidden" : "");
+  $("threads").inert = hidden;
+  if (hidden) $("text").focus();
+}
+
+function fitWidth() {
+  document.body.classList.remove("drawer");
+  $("page").inert = false;
+  $("shade").hidden = true;
+  $("threads").inert = narrow.matches || document.body.classList.contains("no-threads");
+}
+
+function setTheme(theme) {
+  localStorage.setItem("agentkit.theme", theme);
+  document.documentElement.dataset.theme = theme;
+  $("theme").textContent = `Colours: ${theme}`;
+}
+
+async function commands(query) {
+  const { setup, thread } = page;
+  const rows = [{ group: "action", text: "New thread", run: () => go("#/") }];
+  const add = (group, text, run) => rows.push({ group, text, run });
+  if (page.id) {
+    if (thread?.state === "running" || thread?.waiting) add("action", "Stop", () => composer.stop());
+    add("action", "Rename this thread", () => header.rename());
+    add("action", "Fork this thread", () => fork());
+    add("action", "Delete this thread", remove);
+    add("action", "Show calls as the model wrote them", () => conversation.toggleRaw());
+    for (const form of ["json", "openai", "anthropic", "markdown"]) add("action", `Export as ${form}`, () => exportAs(form));
+  }
+  for (const theme of THEMES) add("action", `Colours: ${theme}`, () => setTheme(theme));
+  add("action", "Show all keys", () => help());
+  for (const { model, label } of setup.choices) add("model", label, () => change({ model }));
+  for (const format of setup.formats) add("format", format, () => change({ format }));
+  const words = query.toLowerCase().split(/\s+/);
+  const fits = ({ group, text }) => words.every((word) => `${group} ${text}`.toLowerCase().includes(word));
+  const { threads } = query ? await api.threads({ q: query, limit: 8 }).catch(() => list) : list;
+  const found = threads.slice(0, 8).map(({ id, title }) => ({ group: "thread", text: title || "Untitled", run: () => go(`#/t/${encodeURIComponent(id)}`) }));
+  return query ? [...rows.filter(fits), ...found] : [...found.slice(0, 4), ...rows];
+}
+
+const help = installKeys([
+  ["Ctrl K", "Find a thread, a model, a format or an action", () => palette(commands)],
+  ["Ctrl B", "Show or hide the threads", toggleThreads],
+  ["/", "Write a message", () => $("text").focus()],
+  ["w", "Go to the next call that waits for you", nextWaiting],
+  ["j", "Next message", () => conversation.next()],
+  ["k", "Previous message", () => conversation.previous()],
+  ["r", "The reply as the model wrote it", () => conversation.toggleRaw()],
+]);
+
+function escape(event) {
+  if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || document.querySelector("dialog[open], :popover-open")) return;
+  if (document.body.classList.contains("drawer")) openDrawer(false);
+  else if (event.target === $("text") || !event.target.matches("input, textarea, select")) composer.escape();
+}
+
+async function start() {
+  takeKey();
+  onKeyWanted.ask = askForKey;
+  setTheme(document.documentElement.dataset.theme);
+  document.body.classList.toggle("no-threads", localStorage.getItem("agentkit.threads") === "hidden");
+  fitWidth();
+  narrow.addEventListener("change", fitWidth);
+  $("show-threads").append(icon("threads"));
+  $("hide-threads").append(icon("hide"));
+  for (const id of ["show-threads", "hide-threads"]) $(id).addEventListener("click", toggleThreads);
+  $("shade").addEventListener("click", () => openDrawer(false));
+  $("theme").addEventListener("click", () => setTheme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % 3]));
+  $("show-keys").addEventListener("click", () => help());
+  $("skip").addEventListener("click", (event) => {
+    event.preventDefault(); // the fragment is the thread's address
+    $("text").focus();
+  });
+  document.addEventListener("keydown", escape);
+  for (let wait = 500; !page.setup; wait = Math.min(wait * 2, 5000)) {
+    try {
+      page.setup = await api.setup();
+    } catch (error) {
+      showBanners([{ kind: "amber", text: `${error.message} Trying again…` }]);
+      await new Promise((done) => setTimeout(done, wait));
+    }
+  }
+  drawStart();
+  window.addEventListener("hashchange", route);
+  setInterval(() => (document.hidden || !page.id || page.status !== "live") && refresh(), POLL);
+  route();
+  refresh();
+  outbox.flush();
+}
+
+start();

@@ -1,0 +1,280 @@
+// One message as an <article>: its parts, its footer, and the reply as it was written.
+//
+// A part is only added to. A message that lost parts (its run is sent again) is drawn anew.
+
+import { CallCard } from "./cards.js";
+import { make } from "./dom.js";
+import { MarkdownStream } from "./markdown.js";
+import { rawReply } from "./raw.js";
+import { isFinal, textOf } from "./state.js";
+import { duration, highlight, picture, shown } from "./values.js";
+
+const FOLD = 3; // finished calls in a row that become one line
+
+const clock = (epoch) => new Date(epoch * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+const number = (n) => n.toLocaleString("en");
+
+function footerButton(name, label, run) {
+  return make("button", { type: "button", class: "quiet", "aria-label": label, onclick: run }, name);
+}
+
+/** Copy, and say on the button that it is done. */
+function copyButton(text, actions) {
+  const button = footerButton("Copy", "Copy the message", async () => {
+    await actions.copy(text());
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Copy"), 1500);
+  });
+  return button;
+}
+
+export class UserView {
+  constructor(message, shared) {
+    this.shared = shared;
+    this.content = make("div", { class: "said" });
+    this.footer = make("footer");
+    this.element = make("article", { class: "user", tabindex: "-1" }, make("h2", { class: "hidden" }, "You"), this.content, this.footer);
+    this.update(message);
+  }
+
+  update(message) {
+    this.message = message;
+    const { content, queued, seq, created } = message;
+    const { actions } = this.shared;
+    const parts = typeof content === "string" ? [{ type: "text", text: content }] : content;
+    this.content.replaceChildren(...parts.map(userPart));
+    this.element.classList.toggle("queued", queued);
+    const text = () => parts.filter((part) => part.type === "text").map((part) => part.text).join("\n\n");
+    this.footer.replaceChildren(
+      copyButton(text, actions),
+      ...(seq === undefined ? [] : [footerButton("Fork", "Fork the thread after this message", () => actions.fork(seq))]),
+      make("span", {}, queued ? "queued: sent when the agent has finished" : created ? clock(created) : ""),
+    );
+  }
+
+  remove() {
+    this.element.remove();
+  }
+}
+
+function userPart(part) {
+  if (part.type === "text") return make("p", {}, part.text);
+  return picture(part) ?? make("p", { class: "small" }, `A part of type ${shown(part.type)}`);
+}
+
+export class AnswerView {
+  constructor(message, shared) {
+    this.shared = shared;
+    this.parts = [];
+    this.raw = null;
+    this.content = make("div", { class: "parts" });
+    this.end = make("p", { class: "end", hidden: true });
+    this.meta = make("span");
+    this.rawButton = make("button", { type: "button", class: "quiet", "aria-pressed": "false", title: "r", onclick: () => this.toggleRaw() }, "As written");
+    this.footer = make("footer");
+    this.element = make("article", { class: "answer", tabindex: "-1", onclick: (event) => this.#copyCode(event) }, make("h2", { class: "hidden" }, "Reply"), this.content, this.end, this.footer);
+    this.update(message);
+  }
+
+  get isRaw() {
+    return this.raw !== null;
+  }
+
+  update(message) {
+    if (this.message && (message !== this.message || message.parts.length < this.parts.length)) this.#clear();
+    this.message = message;
+    this.element.hidden = !message.parts.length && !message.problem && !message.open;
+    this.element.setAttribute("aria-busy", String(message.open));
+    message.parts.forEach((part, n) => {
+      this.parts[n] ??= this.#add(part);
+      this.parts[n].update(part, n === message.parts.length - 1 && message.open);
+    });
+    this.#fold();
+    this.#drawEnd();
+    this.#drawFooter();
+    if (this.raw) this.#drawRaw();
+  }
+
+  toggleRaw() {
+    const open = !this.raw;
+    this.raw?.remove();
+    this.raw = null;
+    this.content.hidden = open;
+    this.rawButton.setAttribute("aria-pressed", String(open));
+    if (open) this.#drawRaw();
+  }
+
+  /** Show the rendered reply with its calls unfolded: one of them is looked for. */
+  showCards() {
+    if (this.raw) this.toggleRaw();
+    for (const fold of this.content.querySelectorAll("details.fold")) fold.open = true;
+  }
+
+  remove() {
+    this.#clear();
+    this.element.remove();
+  }
+
+  #clear() {
+    for (const part of this.parts) part.remove?.();
+    this.parts = [];
+    this.content.replaceChildren();
+  }
+
+  #add(part) {
+    const view = new VIEWS[part.kind](part, this.shared);
+    this.content.append(view.element);
+    return view;
+  }
+
+  #drawRaw() {
+    const fresh = rawReply(this.message, this.shared.state.calls, this.shared.openCall);
+    if (this.raw) this.raw.replaceWith(fresh);
+    else this.content.after(fresh);
+    this.raw = fresh;
+  }
+
+  #drawEnd() {
+    const { state, problem, finish } = this.message;
+    const text = problem || ENDS[state] || (state === "complete" ? ENDS[finish] : "") || "";
+    this.end.hidden = !text;
+    if (this.end.textContent !== text) this.end.textContent = shown(text);
+  }
+
+  #drawFooter() {
+    const { message } = this;
+    const { actions } = this.shared;
+    if (message.open) return this.footer.replaceChildren();
+    const text = () => message.parts.filter((part) => part.kind === "text").map(textOf).join("").trim();
+    this.meta.textContent = metaText(message);
+    const fork = message.seq === undefined ? [] : [footerButton("Fork", "Fork the thread after this message", () => actions.fork(message.seq))];
+    if (!this.footer.childElementCount || this.forkable !== fork.length) this.footer.replaceChildren(this.meta, copyButton(text, actions), ...fork, this.rawButton);
+    this.forkable = fork.length;
+    return undefined;
+  }
+
+  /** Put finished calls that follow each other into one line, but not the last ones of a reply that is being written. */
+  #fold() {
+    const { parts } = this.message;
+    for (let at = 0; at < parts.length; at++) {
+      let end = at;
+      while (end < parts.length && this.#foldable(parts[end], end)) end++;
+      if (end - at >= FOLD && (end < parts.length || !this.message.open)) this.#foldRow(this.parts.slice(at, end));
+      at = end;
+    }
+  }
+
+  #foldable(part, n) {
+    const call = part.kind === "call" && this.shared.state.calls.get(part.id);
+    return call && isFinal(call) && call.status !== "interrupted" && !this.parts[n].card.outcome && !(this.parts[n].card.isOpen && !this.parts[n].element.closest("details.fold"));
+  }
+
+  #foldRow(row) {
+    const first = row[0].element;
+    let fold = first.parentNode.closest("details.fold");
+    if (!fold) {
+      fold = make("details", { class: "fold" }, make("summary"));
+      first.before(fold);
+    }
+    for (const { element } of row) if (element.parentNode !== fold && !element.contains(document.activeElement)) fold.append(element);
+    const calls = row.map(({ card }) => card.call);
+    const failed = calls.filter(({ status }) => status !== "done").length;
+    const seconds = calls.reduce((sum, call) => sum + (call.seconds ?? 0), 0);
+    fold.firstElementChild.textContent = `${calls.length} calls${failed ? `, ${failed} not done` : ""} · ${duration(seconds)}`;
+  }
+
+  #copyCode({ target }) {
+    if (!target.classList.contains("copy-code")) return;
+    this.shared.actions.copy(target.closest(".code").querySelector("code").textContent);
+    target.textContent = "Copied";
+    setTimeout(() => (target.textContent = "Copy"), 1500);
+  }
+}
+
+const ENDS = {
+  stopped: "Stopped: this reply is unfinished.",
+  partial: "Interrupted: the server stopped while this was written.",
+  error: "This reply ended with an error.",
+  length: "The reply reached the model's length limit.",
+  content_filter: "The provider's filter ended this reply.",
+  refusal: "The model refused.",
+};
+
+function metaText({ model, seconds, usage, cost, created }) {
+  const tokens = usage?.outputTokens === undefined ? "" : `${number(usage.inputTokens ?? 0)} in, ${number(usage.outputTokens)} out`;
+  return [created && clock(created), model, seconds && duration(seconds), tokens, cost && `$${cost.toFixed(4)}`].filter(Boolean).map(shown).join(" · ");
+}
+
+/** Feeds the new deltas of a part to `add`. */
+class Growing {
+  read = 0;
+  fresh(part) {
+    const text = part.chunks.slice(this.read).join("");
+    this.read = part.chunks.length;
+    return text;
+  }
+}
+
+class TextPart extends Growing {
+  constructor(part, { actions }) {
+    super();
+    this.element = make("div", { class: "markdown" });
+    this.stream = new MarkdownStream(this.element, { onCode: (code, language) => language && highlight(code, language, actions) });
+    this.ended = false;
+  }
+  update(part, open) {
+    const text = this.fresh(part);
+    if (text) this.stream.write(text);
+    if (open || this.ended) return;
+    this.stream.end();
+    this.ended = true;
+  }
+}
+
+class ThinkingPart extends Growing {
+  constructor(part) {
+    super();
+    this.begun = part.done ? null : performance.now();
+    this.title = make("summary", {}, "Thinking…");
+    this.text = document.createTextNode("");
+    this.element = make("details", { class: "thinking" }, this.title, make("div", { class: "thought" }, this.text));
+  }
+  update(part, open) {
+    const text = this.fresh(part);
+    if (text) this.text.appendData(shown(text));
+    if ((open && !part.done) || this.title.textContent !== "Thinking…") return;
+    const seconds = this.begun === null ? 0 : (performance.now() - this.begun) / 1000;
+    this.title.textContent = seconds >= 1 ? `Thought for ${Math.round(seconds)} s` : "Thought";
+  }
+}
+
+class NotePart extends Growing {
+  constructor(part) {
+    super();
+    const name = shown(part.name || "a tool");
+    const title = part.kind === "invented" ? "The model wrote a result or another speaker's turn itself. It was cut and is not part of the reply." : `The model tried to call ${name} in a way that could not be read.`;
+    this.text = document.createTextNode("");
+    this.element = make("details", { class: "odd" }, make("summary", {}, title), make("pre", {}, this.text));
+  }
+  update(part) {
+    const text = this.fresh(part);
+    if (text) this.text.appendData(shown(text));
+  }
+}
+
+class CallPart {
+  constructor(part, shared) {
+    this.shared = shared;
+    this.card = new CallCard(shared.state.calls.get(part.id), shared);
+    shared.cards.set(part.id, this.card);
+    this.element = this.card.element;
+  }
+  update(part) {
+    this.card.update(this.shared.state.calls.get(part.id));
+  }
+  remove() {
+    this.card.remove();
+  }
+}
+
+const VIEWS = { text: TextPart, thinking: ThinkingPart, invented: NotePart, unread: NotePart, call: CallPart };

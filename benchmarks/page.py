@@ -1,0 +1,169 @@
+"""The cost of the page in a real Chromium: a reply's deltas, a long thread, and the bytes of its files.
+
+Script and layout are those of the page's own thread in Chromium's trace, between the arrival of one delta and of the
+next; they come at a distance of 25 ms, so each is drawn in a frame of its own.
+
+    python benchmarks/page.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agentkit.messages import AssistantMessage, Message, TextPart, user
+from agentkit.threads import ThreadManager
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+from browser import chromium, in_browser
+from page_driver import Tab, opened
+from page_server import PageServer
+
+PACE = 0.025  # seconds between two deltas
+DELTAS = 200
+MESSAGES = 2000
+PART = """## Part {n}
+
+Some **bold** words, `code`, a [link](https://example.org/{n}) and *more* of the usual, in a paragraph that is long enough
+to be wrapped into a second line at the usual width of the column.
+
+- one item with `code`
+- another item, **with emphasis**
+  1. numbered inside
+  2. and once more
+
+| name | size |
+|---|---:|
+| first {n} | 10 |
+| second {n} | 200 |
+
+```python
+def part_{n}(value: int) -> str:
+    return f"{{value}} of {n}"
+```
+
+"""
+REPLY = "".join(PART.format(n=n) for n in range(40))[:8192]
+SCRIPT = ("FunctionCall", "EvaluateScript", "RunMicrotasks", "FireAnimationFrame", "TimerFire", "v8.callFunction")
+LAYOUT = ("Layout", "UpdateLayoutTree", "PrePaint", "Layerize", "Paint")
+
+
+class Cost(NamedTuple):
+    """Milliseconds of script and layout per delta, how many deltas were seen, and the longest task."""
+
+    deltas: int
+    p50: float
+    p99: float
+    longest: float
+
+    def __str__(self) -> str:
+        return f"{self.deltas} deltas: p50 {self.p50:.2f} ms, p99 {self.p99:.2f} ms; longest task {self.longest:.1f} ms"
+
+
+def cost(trace: bytes) -> Cost:
+    """The cost of the deltas in a trace of Chromium."""
+    events = json.loads(trace)["traceEvents"]
+    mains = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name" and e["args"]["name"] == "CrRendererMain"}
+    busy: dict[tuple[int, int], float] = {}
+    for e in events:
+        if e["name"] == "RunTask" and (e["pid"], e["tid"]) in mains:
+            busy[e["pid"], e["tid"]] = busy.get((e["pid"], e["tid"]), 0) + e.get("dur", 0)
+    main = max(busy, key=lambda thread: busy[thread])
+    own = sorted((e for e in events if (e["pid"], e["tid"]) == main), key=lambda e: e["ts"])
+    arrivals = [e["ts"] for e in own if e["name"] == "ResourceReceivedData"]
+    arrivals = [at for before, at in zip([0, *arrivals], arrivals, strict=False) if at - before > PACE * 1e6 / 4]
+    spent = [0.0] * len(arrivals)
+    end, at = 0.0, -1
+    for e in own:
+        while at + 1 < len(arrivals) and arrivals[at + 1] <= e["ts"]:
+            at += 1
+        if e["name"] in SCRIPT + LAYOUT and e["ts"] >= end and at >= 0:  # the outermost: it contains the others
+            end = e["ts"] + e.get("dur", 0)
+            spent[at] += e.get("dur", 0) / 1000
+    spent.sort()
+    longest = max(e.get("dur", 0) for e in own if e["name"] == "RunTask" and e["ts"] >= arrivals[0]) / 1000
+    return Cost(len(spent), _percentile(spent, 0.5), _percentile(spent, 0.99), longest)
+
+
+def _percentile(values: Sequence[float], share: float) -> float:
+    return values[min(len(values) - 1, int(len(values) * share))]
+
+
+def streamed(tab: Tab, end: str) -> Cost:
+    """Let the model reply, and measure its deltas."""
+    browser = chromium()
+    browser.start_tracing(page=tab.page, categories=["devtools.timeline", "disabled-by-default-devtools.timeline", "toplevel"])
+    tab.say("reply")
+    tab.sees(end, timeout=60)
+    tab.is_idle()
+    return cost(browser.stop_tracing())
+
+
+async def fill(store: Path) -> None:
+    """A thread of many messages of 1 KB."""
+    text = PART.format(n=7) + "x " * 200
+    messages: list[Message] = []
+    for n in range(MESSAGES // 2):
+        messages += [user(f"Question {n}: {text}"[:1000]), AssistantMessage((TextPart(f"Answer {n}: {text}"[:1000]),))]
+    async with ThreadManager(store) as threads:
+        await threads.create_thread("many", messages=messages)
+
+
+def interactive(tab: Tab) -> float:
+    """Milliseconds from the navigation until the last message is seen and the next can be typed."""
+    tab.open("many", wait=False)
+    return float(
+        tab.page.evaluate(
+            """() => new Promise(done => {
+                const look = () => {
+                    const log = document.querySelector('[role=log]'), box = document.querySelector('textarea');
+                    const there = log?.textContent.includes('Answer 999') && !box.disabled;
+                    if (there) requestAnimationFrame(() => done(performance.now())); else requestAnimationFrame(look);
+                };
+                look();
+            })"""
+        )
+    )
+
+
+def files() -> tuple[int, int]:
+    """Bytes of the page's files, and compressed one by one."""
+    found = [file.read_bytes() for file in sorted((ROOT / "agentkit/gateway/ui/static").rglob("*")) if file.is_file()]
+    return sum(map(len, found)), sum(len(gzip.compress(one)) for one in found)
+
+
+def measure(folder: Path) -> dict[str, Any]:
+    """All figures."""
+    with PageServer(folder) as server:
+        server.pace(PACE, -(-len(REPLY) // DELTAS))
+        server.play("reply", [REPLY, "\n\nThe end."])
+        short = Tab(opened(), server.url)
+        short.open()
+        found: dict[str, Any] = {f"a reply of {len(REPLY)} bytes": streamed(short, "The end.")}
+        long = Tab(opened(), server.url)
+        found[f"{MESSAGES} messages: ms until interactive"] = round(interactive(long))
+        found[f"a reply after {MESSAGES} messages"] = streamed(long, "The end.")
+        whole, packed = files()
+        found["bytes of all files, compressed"] = (whole, packed)
+        found["requests to other hosts"] = len(short.foreign) + len(long.foreign)
+        return found
+
+
+def main() -> None:
+    """Print the figures."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        asyncio.run(fill(folder / "page.db"))
+        for what, value in in_browser(lambda: measure(folder)).items():
+            print(f"{what}: {value}")
+
+
+if __name__ == "__main__":
+    main()
