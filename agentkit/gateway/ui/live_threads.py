@@ -394,7 +394,7 @@ class LiveThread:
             async with self.lock:
                 live.over = True
                 self.log.join(live.base)
-                if not live.stopped and not failed and not hub.closing and await self._continues():
+                if not (live.stopped or failed or hub.closing) and await self._continues(live.run.result.finish):
                     await self.start()
                 else:
                     await self.refresh(known=True)
@@ -405,14 +405,16 @@ class LiveThread:
             self.wake()
             hub.forget_unused(self.id)
 
-    async def _continues(self) -> bool:
-        """Return whether something was decided or said that the run did not notice any more."""
+    async def _continues(self, finish: str) -> bool:
+        """Return whether something was said or decided that the run did not notice any more."""
         threads = self._hub.threads
+        if finish == "approval":
+            return not await threads.pending(self.id) and await has_decided_calls(threads, self.id)
+        if finish != "stop":  # a limit was reached: another run would reach it as well
+            return False
         stored = await threads.get_thread(self.id)
         log = await read_log(threads.store, self.id, after=stored.entries - 2)
-        if log.entries and role_of(log.entries[-1]) == "user":
-            return True
-        return not await threads.pending(self.id) and await has_decided_calls(threads, self.id)
+        return bool(log.entries) and role_of(log.entries[-1]) == "user"
 
     def _begin(self, live: LiveRun) -> None:
         if not live.begun:
