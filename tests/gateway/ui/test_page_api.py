@@ -142,6 +142,7 @@ def test_each_of_three_calls_has_its_decision_and_the_run_starts_after_the_last(
     assert found[-1]["content"] == "All settled."
     assert sorted(world.shop.done) == ["1 tea", "9 bun"]
     assert calls_of(found)[cake["id"]]["arguments"] == {"item": "bun", "amount": 9}
+    assert [m["content"] for m in found if m["role"] == "tool"][2] == "ordered 9 bun"
 
 
 def test_edited_arguments_that_do_not_fit_are_refused_field_by_field(world: World) -> None:
