@@ -257,6 +257,20 @@ def test_stop_while_calls_wait_asks_no_model(world: World) -> None:
     assert client.settled(thread, "idle")[-1]["content"] == "You said hello."
 
 
+def test_stop_right_after_a_message_leaves_no_open_call(world: World) -> None:
+    client, thread = world.client, world.client.new()
+    for _ in range(5):
+        client.say(thread, "orders")
+        waiting(client, thread)
+        client.say(thread, "long")
+        client.ask("POST", f"threads/{thread}/stop", {})
+        found = calls_of(client.settled(thread, "idle"))
+        assert {call["status"] for call in found.values()} == {"answered"}
+    before = client.ask("GET", "threads")["threads"][0]["updated"]
+    client.ask("POST", f"threads/{thread}/stop", {})
+    assert client.ask("GET", "threads")["threads"][0]["updated"] == before
+
+
 def test_stop_while_one_call_waits_and_another_runs(world: World) -> None:
     client, thread = world.client, world.client.new()
     world.shop.gate.clear()
