@@ -10,15 +10,15 @@ import logging
 import secrets
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.agent import Lifecycle, RunStream, TurnEnded, TurnStarted
 from agentkit.errors import AgentkitError, StoreError, ThreadBusy, ThreadNotFound
-from agentkit.events import ApprovalRequired, Event, Usage
+from agentkit.events import ApprovalRequired, Event
 from agentkit.gateway.agent_runs import has_decided_calls
 from agentkit.gateway.events.ag_ui import AgUiRun, content_of, sse
 from agentkit.gateway.ui.event_log import EventLog
+from agentkit.gateway.ui.live_state import LiveRun, ThreadSums, ThreadTrouble
 from agentkit.gateway.ui.thread_list import ThreadSummary
 from agentkit.gateway.ui.thread_settings import ThreadSettings
 from agentkit.gateway.ui.thread_snapshot import SnapshotFacts, about_call, about_response, messages_snapshot, usage_of
@@ -27,7 +27,7 @@ from agentkit.threads import Entry, Log
 from agentkit.threads.conversation import role_of
 from agentkit.threads.entries import OWN
 from agentkit.threads.log_reader import read_log
-from agentkit.threads.owner import in_words, is_dead
+from agentkit.threads.owner import is_dead
 from agentkit.tool.codec import from_json
 
 if TYPE_CHECKING:
@@ -48,65 +48,6 @@ def custom(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "CUSTOM", "name": f"agentkit:{name}", "value": value}
 
 
-@dataclass(slots=True)
-class ThreadSums:
-    """The tokens and the cost of a thread's responses, added up to an entry."""
-
-    until: int = -1
-    usage: Usage = field(default_factory=Usage)
-    cost: float | None = None
-
-
-@dataclass(slots=True)
-class ThreadTrouble:
-    """What keeps a thread from being answered here.
-
-    Args:
-        owner: another process that runs it, as its lease names it; None for none.
-        damage: what of it cannot be read; empty for nothing.
-        gone: whether it was deleted.
-    """
-
-    owner: str | None = None
-    damage: str = ""
-    gone: bool = False
-
-    def in_words(self) -> str:
-        """The trouble for a person; empty for none."""
-        if self.owner is None:
-            return self.damage
-        return f"{in_words(self.owner)} is running this thread" if self.owner else "another program runs this thread"
-
-
-@dataclass(slots=True, eq=False)
-class LiveRun:
-    """A run that is live here.
-
-    Args:
-        run: the run.
-        encoder: writes its events.
-        base: the number before its first event that a snapshot is followed by.
-        before: the last entry that a snapshot has.
-        told: the last entry up to which clients know the messages of users.
-        said: the entries that were added here, and are told.
-        begun: whether its first event was written.
-        shortened: whether its first events are forgotten.
-        stopped: whether a person stopped it.
-        over: whether it has ended.
-    """
-
-    run: RunStream[Any]
-    encoder: AgUiRun
-    base: int
-    before: int
-    told: int
-    said: set[int] = field(default_factory=set)
-    begun: bool = False
-    shortened: bool = False
-    stopped: bool = False
-    over: bool = False
-
-
 class LiveThread:
     """One thread.
 
@@ -118,14 +59,14 @@ class LiveThread:
     def __init__(self, id: str, hub: ThreadHub) -> None:
         self.id = id
         self.lock = asyncio.Lock()
-        """Held by whoever changes the thread."""
+        """Held by every change of the thread."""
         self.log = EventLog(f"{hub.token}{secrets.token_hex(3)}")
         self.newest: LiveRun | None = None
         """The newest run that was started here; None for none."""
         self.state: Mapping[str, Any] = {}
         """The value of `agentkit:thread`."""
         self.trouble = ThreadTrouble()
-        """What keeps it from being answered here."""
+        """Why it is not answered here."""
         self._hub = hub
         self._followers: set[asyncio.Event] = set()
         self._sums = ThreadSums()
@@ -218,7 +159,7 @@ class LiveThread:
             live, position = self.live, self.log.last
             log, waiting = await self._readable()
             if self.live is live or live is not None:
-                break  # otherwise a run has begun, which may have added to the log
+                break  # otherwise a run was started, which may have added to the log
         facts = SnapshotFacts(
             self._hub.agent.registry,
             waiting,
@@ -262,7 +203,7 @@ class LiveThread:
         if known or self._version < 0:
             self._version = stored.version
         settings = ThreadSettings.of(stored)
-        model, format = hub.models.chosen(settings)
+        model, format = hub.models.choice_of(settings)
         running = self.live is not None or self.trouble.owner is not None
         state = {
             "id": self.id,
@@ -302,24 +243,28 @@ class LiveThread:
 
     async def _poll(self) -> None:
         """Look for changes of other processes while someone follows."""
-        while self._followers:
+        while self._followers and not self.trouble.gone:
             await asyncio.sleep(_POLL)
-            if self.live is not None or self.lock.locked() or not self._followers:
-                continue
             with suppress(StoreError):  # it may be readable again the next time
-                try:
-                    stored = await self._hub.threads.get_thread(self.id)
-                except ThreadNotFound:
-                    self._hub.drop(self)
-                    return
-                if self.trouble.owner and is_dead(self.trouble.owner):
-                    self.trouble.owner = None
-                    await self.refresh()
-                if stored.version != self._version and self.live is None and not self.lock.locked():
-                    await self.renew()
+                if self._followers and self.live is None and not self.lock.locked():
+                    await self._look()
+
+    async def _look(self) -> None:
+        """Look once for changes of other processes."""
+        async with self.lock:
+            try:
+                stored = await self._hub.threads.get_thread(self.id)
+            except ThreadNotFound:
+                self._hub.drop(self)
+                return
+            if self.trouble.owner and is_dead(self.trouble.owner):
+                self.trouble.owner = None
+                await self.refresh()
+            if stored.version != self._version and self.live is None:
+                await self.renew()
 
     async def renew(self) -> None:
-        """Send a new snapshot to everyone, since another process has changed the thread."""
+        """Send a new snapshot to everyone, since the thread was changed not by a run here. The lock is held."""
         self.trouble.damage = ""
         one = await self.refresh(known=True)
         if self.trouble.owner is not None and one.state != "interrupted":
@@ -359,7 +304,7 @@ class LiveThread:
             await asyncio.wait([self._task], timeout=_ENDING)
 
     async def _drive(self, live: LiveRun) -> None:
-        """Follow a run to its end, whoever listens."""
+        """Follow a run to its end, even if nobody follows the thread."""
         run, failed = live.run, False
         try:
             async with run:
@@ -374,7 +319,7 @@ class LiveThread:
             if live.begun:
                 self.publish(live.encoder.fail(e))
             self.trouble.owner = e.owner
-        except Exception as e:  # a failure is told to whoever follows
+        except Exception as e:  # everyone who follows the thread reads why
             failed = True
             self._begin(live)
             self.publish(live.encoder.fail(e))
@@ -390,7 +335,7 @@ class LiveThread:
             async with self.lock:
                 live.over = True
                 self.log.join(live.base)
-                if not live.stopped and not failed and not hub.closing and await self._goes_on():
+                if not (live.stopped or failed or hub.closing) and await self._continues(live.run.result.finish):
                     await self.start()
                 else:
                     await self.refresh(known=True)
@@ -401,14 +346,16 @@ class LiveThread:
             self.wake()
             hub.forget_unused(self.id)
 
-    async def _goes_on(self) -> bool:
-        """Return whether something was decided or said that the run did not notice any more."""
+    async def _continues(self, finish: str) -> bool:
+        """Return whether something was said or decided that the run did not notice any more."""
         threads = self._hub.threads
+        if finish == "approval":
+            return not await threads.pending(self.id) and await has_decided_calls(threads, self.id)
+        if finish != "stop":  # a limit was reached: another run would reach it as well
+            return False
         stored = await threads.get_thread(self.id)
         log = await read_log(threads.store, self.id, after=stored.entries - 2)
-        if log.entries and role_of(log.entries[-1]) == "user":
-            return True
-        return not await threads.pending(self.id) and await has_decided_calls(threads, self.id)
+        return bool(log.entries) and role_of(log.entries[-1]) == "user"
 
     def _begin(self, live: LiveRun) -> None:
         if not live.begun:

@@ -1,4 +1,4 @@
-"""What a person does to a thread: says, decides, stops, continues. Knows no HTTP, only what is refused, and why."""
+"""The actions of a person on a thread: say, decide, stop, resume. Knows no HTTP, only what is refused, and why."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agentkit.processor.not_run import CANCELLED
 from agentkit.schemas.words import InvalidArguments
 from agentkit.threads.conversation import is_denied
 from agentkit.threads.log_reader import read_log
-from agentkit.threads.resume import waiting, waits_inside
+from agentkit.threads.resume import answer, may_have_run, not_again, waits_inside
 from agentkit.threads.store import ask_store
 from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.registry import ToolRegistry
@@ -43,7 +43,7 @@ class FieldsRefused(RequestRefused):
 
 
 class ThreadActions:
-    """What a person does to one thread.
+    """The actions of a person on one thread.
 
     Args:
         hub: all threads.
@@ -88,7 +88,7 @@ class ThreadActions:
         reason: str = "",
         always: bool = False,
     ) -> dict[str, Any]:
-        """Decide about a waiting call, and let the thread go on when no more calls wait.
+        """Decide about a waiting call, and resume the thread when no more calls wait.
 
         Raises:
             RequestRefused: the call does not wait, or is not the one that the person saw (409); the arguments do not
@@ -110,7 +110,7 @@ class ThreadActions:
             edited = None if arguments is None else dict(arguments)
             thread.tell("decided", toolCallId=call, decision=decision, by=BY, reason=reason, arguments=edited)
             left = len(await threads.pending(thread.id))
-            await self._go_on(left)
+            await self._resume_after(left)
         return {"waiting": left}
 
     async def check(self, call: str, seen: str, arguments: Mapping[str, Any] | None) -> ToolCall:
@@ -138,16 +138,16 @@ class ThreadActions:
             known = [one for one in log.calls if one.id == call and is_unknown(one, self._hub.agent.registry)]
             if thread.live is not None or not known:
                 raise RequestRefused(409, f"the outcome of the call {call[:100]!r} is not asked for", "decided")
-            name = str(known[-1].body["name"])
             if happened:
-                answer = ToolMessage(call, name, (TextPart(text or "The user says that it was done."),))
+                name = str(known[-1].body["name"])
+                said = ToolMessage(call, name, (TextPart(text or "the user says that it was done"),))
             else:
-                said = f"It was interrupted, and the user says that it was not done{f': {text}' if text else ''}."
-                answer = ToolMessage(call, name, (TextPart(said),), "interrupted")
-            await self._threads.add_message(thread.id, answer)
+                why = f": {text}" if text else ""
+                said = answer(known[-1], "cancelled", f"interrupted, and the user says that it was not done{why}")
+            await self._threads.add_message(thread.id, said)
             await thread.renew()
 
-    async def go_on(self) -> dict[str, Any]:
+    async def resume(self) -> dict[str, Any]:
         """Resume what an interrupted run left open."""
         async with self._thread.lock:
             return {"run": await self._thread.start()}
@@ -159,14 +159,12 @@ class ThreadActions:
         async with thread.lock:
             if thread.live is not None:  # it does not end
                 return
-            stopped = await self._stop_waiting()
-            stored = await self._threads.get_thread(thread.id)
-            settings = replace(ThreadSettings.of(stored), stopped=stored.entries - 1)
-            await ask_store(self._threads.store.update, thread.id, settings.in_metadata(stored.metadata))
+            stopped = await self._stop_calls()
+            if stopped or (await thread.refresh(known=True)).state != "idle":
+                stored = await self._threads.get_thread(thread.id)
+                await self.change(replace(ThreadSettings.of(stored), stopped=stored.entries - 1))
             if stopped:
                 await thread.renew()
-            else:
-                await thread.refresh(known=True)
 
     async def change(self, settings: ThreadSettings) -> None:
         """Store a thread's settings. The lock is held."""
@@ -174,15 +172,16 @@ class ThreadActions:
         await ask_store(self._threads.store.update, stored.id, settings.in_metadata(stored.metadata))
         await self._thread.refresh(known=True)
 
-    async def _stop_waiting(self) -> bool:
+    async def _stop_calls(self) -> bool:
+        """Answer the calls that wait or were not started yet; return whether there were any."""
         log = await self._threads.get_log(self._thread.id)
-        calls = waiting(log)
+        calls = [call for call in log.calls if call.status in ("planned", "waiting", "approved")]
         for call in calls:
-            answer = ToolMessage(call.id, str(call.body["name"]), (TextPart(CANCELLED.text()),), CANCELLED.code)
-            await self._threads.add_message(self._thread.id, answer)
+            said = answer(call, CANCELLED.code, CANCELLED.text())
+            await self._threads.add_message(self._thread.id, not_again(said) if may_have_run(call) else said)
         return bool(calls)
 
-    async def _go_on(self, left: int) -> None:
+    async def _resume_after(self, left: int) -> None:
         if left or self._thread.live is not None:  # a live run is followed by another
             await self._thread.refresh(known=True)
         else:

@@ -4,21 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
 
 from agentkit.agent import Agent
-from agentkit.errors import ConfigError
-from agentkit.events import Usage
+from agentkit.errors import ConfigError, FormatError
+from agentkit.events import CallEnd, Usage
+from agentkit.formats import parse
+from agentkit.gateway.events.ag_ui import repairs_of
 from agentkit.gateway.ui.live_threads import LiveThread
 from agentkit.gateway.ui.page_models import ModelOption, PageModels
 from agentkit.gateway.ui.thread_list import ThreadList
 from agentkit.messages import ToolCall
 from agentkit.threads import ThreadManager
+from agentkit.tool.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from agentkit.gateway.ui.code_tokens import CodeTokens
+
+
+_KNOWN_CALLS: Final = 5_000
+
+
+def repair_codes(call: ToolCall, registry: ToolRegistry) -> tuple[str, ...]:
+    """Return the codes of the repairs that are needed to read a call's text: it is read again."""
+    try:
+        events = parse(call.raw, call.format or "", registry.specs())
+    except FormatError:  # the application's own format
+        return ()
+    return next((event.repairs for event in events if isinstance(event, CallEnd)), ())
 
 
 class ThreadHub:
@@ -41,8 +57,10 @@ class ThreadHub:
         """How often the list of threads has changed."""
         self.closing = False
         """Whether the server ends."""
+        self._repairs: dict[tuple[str, str], list[dict[str, str]]] = {}  # by format and text: reading takes 0.6 ms
         self._tokens: CodeTokens | None = None
         self._live: dict[str, LiveThread] = {}
+        self._used: Counter[str] = Counter()  # how many requests use each thread
 
     def get(self, id: str) -> LiveThread:
         """The thread of this id."""
@@ -58,11 +76,23 @@ class ThreadHub:
     def forget_unused(self, id: str) -> None:
         """Forget a thread if nobody uses it."""
         thread = self._live.get(id)
-        if thread is not None and thread.unused:
+        if thread is not None and thread.unused and not self._used[id]:
             del self._live[id]
 
+    @contextmanager
+    def use(self, id: str) -> Iterator[None]:
+        """Keep a thread for the time of the block: another request that waits for its lock must find the same one."""
+        self._used[id] += 1
+        try:
+            yield
+        finally:
+            self._used[id] -= 1
+            if not self._used[id]:
+                del self._used[id]
+                self.forget_unused(id)
+
     def drop(self, thread: LiveThread) -> None:
-        """Forget a thread that was deleted: whoever follows it is told by the end of the stream."""
+        """Forget a thread that was deleted, and end the streams of those who follow it."""
         thread.trouble.gone = True
         self._live.pop(thread.id, None)
         thread.wake()
@@ -81,9 +111,16 @@ class ThreadHub:
             return None if price is None else price.of(usage)
         return None
 
-    def repairs(self, call: ToolCall) -> list[dict[str, Any]]:
-        """What was mended to read a call."""
-        return []
+    def repairs(self, call: ToolCall) -> list[dict[str, str]]:
+        """The repairs that were needed to read a call, each with its explanation; none for a native call."""
+        if call.format is None:
+            return []
+        key = (call.format, call.raw)
+        if key not in self._repairs:
+            if len(self._repairs) >= _KNOWN_CALLS:
+                self._repairs.clear()
+            self._repairs[key] = repairs_of(repair_codes(call, self.agent.registry))
+        return self._repairs[key]
 
     async def tokens(self, language: str, code: str) -> list[tuple[str, str]]:
         """The tokens of code, to be coloured."""

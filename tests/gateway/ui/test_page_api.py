@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
 from collections.abc import Iterator
@@ -10,71 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from page_shop import PNG, TURNS, Shop, turn
 from ui_kit import HeldModel, Json, PageClient, calls_of, page
 
 from agentkit import Agent, ToolContext, openapi_schema
-from agentkit.events import Thinking
+from agentkit.gateway.ui.live_threads import LiveThread
 from agentkit.gateway.ui.page_models import ModelOption
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
 from agentkit.threads import ThreadManager
-
-
-class Shop:
-    def __init__(self) -> None:
-        self.done: list[str] = []
-        self.gate = threading.Event()
-        self.gate.set()
-        self.entered = threading.Event()
-
-    @openapi_schema(requires_approval=True)
-    async def order(self, item: str, amount: int) -> str:
-        """Order an item."""
-        self.done.append(f"{amount} {item}")
-        return f"ordered {amount} {item}"
-
-    @openapi_schema
-    async def slow(self, text: str) -> str:
-        """Take a while."""
-        self.done.append(f"slow {text}")
-        self.entered.set()
-        while not self.gate.is_set():
-            await asyncio.sleep(0.005)
-        return f"slow {text}"
-
-    @openapi_schema
-    async def fail(self) -> str:
-        """Fail."""
-        raise ValueError("no paper")
-
-
-TURNS: dict[str, list[Any]] = {
-    "order": [["Let me.", ToolCall("", "order", {"item": "tea", "amount": 3})], "It is done."],
-    "orders": [
-        [ToolCall("", "order", {"item": item, "amount": 1}) for item in ("tea", "milk", "cake")],
-        "All settled.",
-    ],
-    "twice": [
-        [ToolCall("", "order", {"item": "tea", "amount": 1})],
-        [ToolCall("", "order", {"item": "milk", "amount": 2})],
-        "Both settled.",
-    ],
-    "slow": [["Wait.", ToolCall("", "slow", {"text": "one"})], "It is done."],
-    "both": [
-        [ToolCall("", "slow", {"text": "one"}), ToolCall("", "order", {"item": "tea", "amount": 3})],
-        "Both done.",
-    ],
-    "fail": [[Thinking("Deep thought."), ToolCall("", "fail", {})], "It failed."],
-    "long": [" ".join(f"word{n}" for n in range(40))],
-}
-
-
-PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-
-
-def turn(said: str, before: int) -> Any:
-    turns = TURNS.get(said.split()[0], [f"You said {said}."])
-    return turns[before] if before < len(turns) else "Nothing more."
 
 
 class World:
@@ -134,7 +79,7 @@ def test_a_message_during_a_run_is_queued_and_answered(world: World) -> None:
     assert found[-1]["content"] == "You said more."
 
 
-def test_an_approved_call_runs_once_and_the_run_goes_on(world: World) -> None:
+def test_an_approved_call_runs_once_and_the_run_continues(world: World) -> None:
     client, thread = world.client, world.client.new()
     client.say(thread, "order")
     (call,) = waiting(client, thread)
@@ -197,6 +142,7 @@ def test_each_of_three_calls_has_its_decision_and_the_run_starts_after_the_last(
     assert found[-1]["content"] == "All settled."
     assert sorted(world.shop.done) == ["1 tea", "9 bun"]
     assert calls_of(found)[cake["id"]]["arguments"] == {"item": "bun", "amount": 9}
+    assert [m["content"] for m in found if m["role"] == "tool"][2] == "ordered 9 bun"
 
 
 def test_edited_arguments_that_do_not_fit_are_refused_field_by_field(world: World) -> None:
@@ -279,7 +225,7 @@ def test_stop_while_text_streams(world: World) -> None:
     assert world.model.waiting.wait(5)
     client.ask("POST", f"threads/{thread}/stop", {})
     client.ask("POST", f"threads/{thread}/stop", {})
-    user, assistant = client.settled(thread, "idle")
+    _, assistant = client.settled(thread, "idle")
     assert assistant["metadata"]["agentkit"]["state"] == "stopped"
     assert TURNS["long"][0].startswith(assistant["content"])
     assert assistant["content"]
@@ -309,6 +255,20 @@ def test_stop_while_calls_wait_asks_no_model(world: World) -> None:
     assert len(world.model.requests) == 1
     client.say(thread, "hello")
     assert client.settled(thread, "idle")[-1]["content"] == "You said hello."
+
+
+def test_stop_right_after_a_message_leaves_no_open_call(world: World) -> None:
+    client, thread = world.client, world.client.new()
+    for _ in range(5):
+        client.say(thread, "orders")
+        waiting(client, thread)
+        client.say(thread, "long")
+        client.ask("POST", f"threads/{thread}/stop", {})
+        found = calls_of(client.settled(thread, "idle"))
+        assert {call["status"] for call in found.values()} == {"answered"}
+    before = client.ask("GET", "threads")["threads"][0]["updated"]
+    client.ask("POST", f"threads/{thread}/stop", {})
+    assert client.ask("GET", "threads")["threads"][0]["updated"] == before
 
 
 def test_stop_while_one_call_waits_and_another_runs(world: World) -> None:
@@ -474,7 +434,7 @@ def test_a_thread_that_another_process_runs(world: World) -> None:
         runner.run(store.aclose())
 
 
-def test_a_provider_error_ends_the_run_and_the_thread_can_go_on(tmp_path: Path) -> None:
+def test_a_provider_error_ends_the_run_and_the_thread_can_be_resumed(tmp_path: Path) -> None:
     from agentkit.errors import ProviderError
 
     model = ScriptedModel([ProviderError("overloaded", kind="overloaded", provider="test"), "Better."])
@@ -530,3 +490,68 @@ def test_live_runs_end_with_the_server(tmp_path: Path) -> None:
     shop.gate.set()
     with page(Agent(model, [shop]), tmp_path / "a.db") as client:
         assert client.settled(thread)[-1]["metadata"]["agentkit"]["status"] in ("stopped", "interrupted")
+
+
+def test_a_limit_ends_the_run_and_no_other_run_follows(tmp_path: Path) -> None:
+    model = HeldModel(turn)
+    with page(Agent(model, [Shop()], max_turns=1), tmp_path / "a.db") as client:
+        thread = client.new()
+        client.say(thread, "slow")
+        client.settled(thread, "interrupted", "idle")
+        time.sleep(0.2)
+        assert len(model.requests) == 1
+
+
+def test_nothing_is_left_of_threads_that_nobody_uses(tmp_path: Path) -> None:
+    def left() -> int:
+        gc.collect()
+        return sum(isinstance(one, LiveThread) for one in gc.get_objects())
+
+    before = left()
+    with page(Agent(HeldModel(turn), [Shop()]), tmp_path / "a.db") as client:
+        for _ in range(10):
+            thread = client.new()
+            with client.follow(thread) as events:
+                client.say(thread, "hello")
+                events.until_run_end()
+        client.ask("GET", "threads/none/events", None, 404)
+        end = time.monotonic() + 5
+        while left() > before and time.monotonic() < end:
+            time.sleep(0.05)
+        assert left() == before
+
+
+def test_the_repairs_of_a_call_are_shown_live_and_later(tmp_path: Path) -> None:
+    written = '<tool_call>\n{"name": "slow", "arguments": {"text": "x",}}\n</tool_call>'
+    model = ScriptedModel([written, "Done."], format="hermes")
+    with page(Agent(model, [Shop()]), tmp_path / "a.db") as client:
+        thread = client.new()
+        with client.follow(thread) as events:
+            client.say(thread, "hello")
+            end = events.until(lambda e: e["type"] == "TOOL_CALL_END")["metadata"]["agentkit"]
+        (call,) = calls_of(client.settled(thread, "idle")).values()
+        assert [repair["code"] for repair in call["repairs"]] == ["trailing_comma"]
+        assert (call["repairs"], call["raw"]) == (end["repairs"], end["raw"])
+
+
+def test_a_sub_agents_waiting_call_has_its_card(tmp_path: Path) -> None:
+    shop = Shop()
+    helper = Agent(HeldModel(turn), [shop], name="helper")
+    script = [[ToolCall("", "ask", {"task": "order"})], "Asked."]
+    with page(Agent(ScriptedModel(script), [helper.as_tool("ask", "Ask.")]), tmp_path / "a.db") as client:
+        thread = client.new()
+        client.say(thread, "hello")
+        (outer,) = calls_of(client.settled(thread, "waiting")).values()
+        (inner,) = outer["inside"]
+        assert (outer["status"], inner["name"], inner["arguments"]) == (
+            "waiting",
+            "order",
+            {"item": "tea", "amount": 3},
+        )
+        assert inner["id"].startswith(f"{outer['id']}/")
+        client.decide(thread, inner, approved=True, arguments={"item": 1}, status=422)
+        client.decide(thread, inner, approved=True, always=True, status=400)
+        client.decide(thread, inner, approved=True)
+        assert client.settled(thread, "idle")[-1]["content"] == "Asked."
+        assert shop.done == ["3 tea"]
+        assert [t["id"] for t in client.ask("GET", "threads")["threads"]] == [thread]
