@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, Unpack, overload
@@ -140,6 +141,30 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
 
             self._model = models.model(self._model)
         return self._model
+
+    def adapted(
+        self, *, model: Model | None = None, config: ProcessorConfig | None = None, hooks: Sequence[Hook] = ()
+    ) -> Agent[ContextT, OutputT]:
+        """Return this agent with another model or other rules for calls; everything else is the same.
+
+        Args:
+            model: answers in place of the agent's, and stays yours to close; None keeps it.
+            config: what the calls of a response may do; None keeps it.
+            hooks: called in addition to the agent's.
+
+        Raises:
+            ConfigError: an argument has the wrong type.
+        """
+        values = {"model": self._model if model is None else model, "config": config, "hooks": hooks}
+        refuse("adapted", values, _BOUNDS)
+        other = copy(self)
+        if model is not None:
+            other._model, other._owns_model = model, False
+        if config is not None:
+            other.config = config
+        if hooks:
+            other.hooks = (*self.hooks, *_checked(hooks))
+        return other
 
     async def aclose(self) -> None:
         """Close the connections of a model that the agent created from a string. The agent can be used again."""

@@ -1,4 +1,4 @@
-"""The command line, one file per group of commands: `agentkit demo | chat | fit | threads | serve | mcp | rollout | …`.
+"""The command line, one file per group of commands: `agentkit demo | chat | ui | fit | threads | serve | mcp | …`.
 
 Uses only argparse. Exit status: 0 success, 1 the command failed (the message says why), 2 wrong arguments or input, 3 a
 call is waiting for approval, 130 interrupted.
@@ -15,7 +15,7 @@ from itertools import takewhile
 from typing import Any, Final, NoReturn
 
 from agentkit.checks.spelling import did_you_mean, then
-from agentkit.cli import chat, demo, fit, inspect, one_shot, python_server, rollouts, serve, serve_mcp, threads
+from agentkit.cli import chat, demo, fit, inspect, one_shot, python_server, rollouts, serve, serve_mcp, threads, ui
 from agentkit.cli.flag_words import in_flags
 from agentkit.cli.help_text import HelpFormatter, examples
 from agentkit.cli.log_lines import log_to_stderr
@@ -172,6 +172,6 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"agentkit {__version__}")
     commands = top.add_subparsers(dest="command", metavar="command")
-    for group in (demo, chat, one_shot, fit, threads, serve, serve_mcp, inspect, python_server, rollouts):
+    for group in (demo, chat, ui, one_shot, fit, threads, serve, serve_mcp, inspect, python_server, rollouts):
         group.add(commands)
     return top

@@ -18,7 +18,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from agentkit.agent import Approved, Decision, Denied
-from agentkit.cli import call_effect
+from agentkit.cli import effect_rows
 from agentkit.cli.edited_arguments import from_text, read_arguments, to_text
 from agentkit.cli.keyboard import collect_lines
 from agentkit.cli.line_editor import edit_line
@@ -27,6 +27,7 @@ from agentkit.cli.single_keys import END, ESCAPE, INTERRUPT, one_of
 from agentkit.cli.terminal import as_json, fold, more
 from agentkit.errors import ConfigError
 from agentkit.schemas.words import InvalidArguments
+from agentkit.tool.call_effect import Effect
 
 if TYPE_CHECKING:
     from agentkit.cli.approval_question import Question
@@ -78,7 +79,7 @@ async def ask_by_key(question: Question) -> Decision | None:
 def _block(question: Question, lines: list[Text], screen: LiveScreen, ready: bool) -> RenderableType:
     """The first lines, as far as the window has room for them, and the keys once they can answer."""
     columns, height = screen.size
-    most = max(min(call_effect.SHOWN, height - AROUND), 3)
+    most = max(min(effect_rows.SHOWN, height - AROUND), 3)
     left = len(lines) - most
     end = [Text(f"  {more(left)}", "dim")] if left > 0 else []
     return Group(*lines[:most], *end, _keys(question, columns, left > 0) if ready else Text(""))
@@ -90,15 +91,15 @@ def _lines(question: Question, columns: int) -> list[Text]:
     title = [Text(piece) for piece in fold(f"● {question.title}", columns)]
     title[0].stylize("cyan", 0, 1)
     title[0].stylize("bold", 2, 2 + len(name))
-    rows = list(call_effect.rows(question.effect, columns))
+    rows = list(effect_rows.rows(question.effect, columns))
     body = [piece for mark, piece in rows if mark]
     coloured = [*_coloured(question.effect, body), *(Text(piece) for mark, piece in rows if not mark)]
     return [*title, *(Text.assemble((mark, "dim"), line) for (mark, _), line in zip(rows, coloured, strict=True))]
 
 
-def _coloured(about: call_effect.Effect, pieces: list[str]) -> list[Text]:
+def _coloured(about: Effect, pieces: list[str]) -> list[Text]:
     if about.edits:
-        return [Text(piece, call_effect.COLOURS.get(piece[:1], "")) for piece in pieces]
+        return [Text(piece, effect_rows.COLOURS.get(piece[:1], "")) for piece in pieces]
     lines = highlight("\n".join(pieces), about.language)
     same = [line.plain for line in lines] == pieces  # whatever a lexer makes of it, what is decided about is shown
     return lines if same else [Text(piece) for piece in pieces]

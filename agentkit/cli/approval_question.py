@@ -9,15 +9,17 @@ from contextlib import suppress
 from typing import Any
 
 from agentkit.agent import Approved, Decision, Denied
-from agentkit.cli import call_effect
+from agentkit.checks.visible_text import visible
+from agentkit.cli import effect_rows
 from agentkit.cli.edited_arguments import read_arguments
 from agentkit.cli.keyboard import read_line
 from agentkit.cli.screen import Screen
-from agentkit.cli.terminal import more, visible, width
+from agentkit.cli.terminal import more, width
 from agentkit.errors import ConfigError
 from agentkit.messages import ToolCall
 from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.bound_tool import BoundTool
+from agentkit.tool.call_effect import effect
 
 
 class Question:
@@ -32,8 +34,8 @@ class Question:
         self.tool = tool
         self.screen = screen
         self.later = later
-        self.effect = call_effect.effect(call)
-        self.title = call_effect.title(call, self.effect, count)
+        self.effect = effect(call)
+        self.title = effect_rows.title(call, self.effect, count)
         self.always = False
 
     def ask(self) -> Decision | None:
@@ -41,7 +43,7 @@ class Question:
 
         Ctrl-C and Ctrl-D mean later, or no without `later`.
         """
-        cut = self.show(call_effect.SHOWN)
+        cut = self.show(effect_rows.SHOWN)
         forget_typed()
         question = f"[y]es [a]lways [n]o [e]dit{' [v]iew all' if cut else ''}{' [l]ater' if self.later else ''}? "
         try:
@@ -72,7 +74,7 @@ class Question:
             most: rows below the title; None for all.
         """
         self.screen.line(self.screen.style(f"? {self.title}", "bold"))
-        rows = list(call_effect.rows(self.effect, width()))
+        rows = list(effect_rows.rows(self.effect, width()))
         for mark, piece in rows[:most]:
             self.screen.line(f"{mark}{self._coloured(piece) if mark else piece}")
         left = 0 if most is None else max(len(rows) - most, 0)
@@ -81,7 +83,7 @@ class Question:
         return left > 0
 
     def _coloured(self, line: str) -> str:
-        colour = call_effect.COLOURS.get(line[:1]) if self.effect.edits else None
+        colour = effect_rows.COLOURS.get(line[:1]) if self.effect.edits else None
         return self.screen.style(line, colour) if colour else line
 
     def check(self, given: Mapping[str, Any]) -> None:

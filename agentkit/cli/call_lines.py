@@ -12,12 +12,13 @@ from typing import Any, Final
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from agentkit.cli.call_effect import PATHS
+from agentkit.checks.visible_text import visible
 from agentkit.cli.screen import outcome, result_lines
 from agentkit.cli.short_reasons import short_reason
-from agentkit.cli.terminal import block, cells, duration, truncate, visible
+from agentkit.cli.terminal import block, cells, duration, truncate
 from agentkit.events import ToolCompleted, ToolFailed, ToolSkipped
 from agentkit.messages import ToolCall
+from agentkit.tool.call_effect import PATHS
 
 STREAMED: Final = 3  # lines shown of the arguments while they are written: the last ones
 TAIL: Final = 2_000  # characters kept of them

@@ -11,12 +11,13 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import Any
 
+from agentkit.cli.agent_options import add_agent_parts
 from agentkit.cli.chat_commands import ChatCommands
 from agentkit.cli.chat_session import WAITS, ChatSession, open_session
-from agentkit.cli.flag_words import APPROVALS, TOOLS
+from agentkit.cli.flag_words import APPROVALS
 from agentkit.cli.help_text import SETTINGS, examples
-from agentkit.cli.keyboard import as_argument, as_text, disable_echo, disable_signals, enable_line_editing, read_line
-from agentkit.cli.model_choice import add_format, add_model, add_settings
+from agentkit.cli.keyboard import as_text, disable_echo, disable_signals, enable_line_editing, read_line
+from agentkit.cli.model_choice import add_model
 from agentkit.cli.screen import Screen
 from agentkit.cli.slash_words import as_message, slash_word
 from agentkit.cli.terminal import plain
@@ -48,16 +49,9 @@ def add(commands: Any) -> None:
 def add_conversation(command: argparse.ArgumentParser) -> None:
     """Declare the options of everything that lets a model use tools for a person."""
     add_model(command)
-    add_format(command)
-    add_settings(command)
-    command.add_argument("--system", type=as_argument, help="the system prompt")
-    command.add_argument("-t", "--tools", **TOOLS, default=[], help="such as agentkit_tools.files:Files")
-    command.add_argument(
-        "--mcp", metavar="FILE", help="also the tools of the MCP servers in this file, such as servers.json"
-    )
+    add_agent_parts(command)
     command.add_argument("--thread", metavar="NAME", help="keep the conversation under this name, and continue it")
     add_store(command)
-    command.add_argument("--require-approval", action="store_true", help="require approval for every call")
     command.add_argument(
         "--approve", choices=APPROVALS, default="ask", help="what to do with calls that wait for approval; default: ask"
     )

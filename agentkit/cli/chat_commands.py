@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from agentkit.checks.spelling import did_you_mean, then
+from agentkit.checks.visible_text import visible
 from agentkit.cli.chat_session import ChatSession
 from agentkit.cli.flag_words import APPROVALS
 from agentkit.cli.slash_words import WORDS, SlashWord, unknown
-from agentkit.cli.terminal import block, plain, truncate, visible, width
+from agentkit.cli.terminal import block, plain, truncate, width
 from agentkit.errors import AgentkitError, ConfigError
 
 NATIVE: Final = "native"

@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from agentkit.checks.visible_text import visible
+from agentkit.cli.agent_options import agent_with
 from agentkit.cli.last_response import ChatRecord
 from agentkit.cli.model_choice import ModelChoice
 from agentkit.cli.run_display import show_run
 from agentkit.cli.screen import Screen
 from agentkit.cli.serve_mcp import servers
-from agentkit.cli.terminal import plain, visible, width
+from agentkit.cli.terminal import plain, width
 from agentkit.cli.threads import store_option
 from agentkit.errors import ConfigError, ProviderError, StoreError, ThreadBusy
 
@@ -44,21 +46,17 @@ def open_session(arguments: argparse.Namespace, screen: Screen, *, interactive: 
     Raises:
         ConfigError: the arguments contradict each other, or the model or a tool cannot be had.
     """
-    from agentkit.agent import Agent, OwnLoop
-    from agentkit.processor import ProcessorConfig
+    from agentkit.agent import OwnLoop
 
     if arguments.thread == "":
         raise ConfigError("--thread requires a name")
     model = ModelChoice.of(arguments).create()
-    settings = {name: getattr(arguments, name) for name in ("max_tokens", "temperature", "max_turns")}
-    given = {name: value for name, value in settings.items() if value is not None}
-    config = ProcessorConfig(requires_approval=True if arguments.require_approval else None)
     mcp = servers(arguments.mcp, arguments.approve)
     with OwnLoop() as loop, ExitStack() as started:
         for server in mcp:
             screen.note(f"starting the MCP server {plain(server.name)} …")
             started.enter_context(server)
-        agent = Agent(model, [*arguments.tools, *mcp], system=arguments.system, config=config, **given)
+        agent = agent_with(model, arguments, mcp)
         conversation = ChatSession(agent, arguments, loop, screen, interactive=interactive)
         try:
             yield conversation
@@ -143,12 +141,8 @@ class ChatSession:
 
     def answer_with(self, choice: ModelChoice) -> None:
         """Let another model answer from now on, with the same tools and settings."""
-        from agentkit.agent import Agent
-
-        model, old = choice.create(), self.agent
-        self.agent = self.kept.agent = Agent(
-            model, old.registry, system=old.system, config=old.config, max_turns=old.max_turns, **old.settings
-        )
+        model = choice.create()
+        self.agent = self.kept.agent = self.agent.adapted(model=model)
         self.choice = choice
         self._to_close.append(model)
 

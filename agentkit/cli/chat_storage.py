@@ -12,7 +12,7 @@ from agentkit.messages import Message, TextPart, ToolCall, UserMessage, user
 from agentkit.threads import Log, ThreadManager
 from agentkit.threads.conversation import role_of
 from agentkit.threads.log_reader import read_log
-from agentkit.threads.resume import settle
+from agentkit.threads.resume import is_unfinished
 from agentkit.threads.stored_answer import put
 from agentkit.tool.codec import from_json
 
@@ -147,15 +147,8 @@ class InThread:
             await self.manager.deny(self.id, call.id, decision.reason, by=who())
 
     def is_unfinished(self, log: Log) -> bool:
-        """Say if a run was interrupted: there are open calls, or the model has not answered yet.
-
-        After a run that was stopped deliberately it is the user's turn.
-        """
-        plan = settle(log, self.agent.registry)
-        if plan.close or plan.answer or plan.ask or plan.run or plan.finish == "approval":
-            return True
-        stopped = bool(log.entries) and log.entries[-1].body.get("response", {}).get("finish") == "cancelled"
-        return bool(log.entries) and plan.finish is None and not stopped
+        """Say if a run was interrupted, so that the thread has to be run to end it."""
+        return is_unfinished(log, self.agent.registry)
 
 
 KeptChat = InMemory | InThread

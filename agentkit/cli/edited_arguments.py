@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from agentkit.checks.visible_text import shows
 from agentkit.cli.keyboard import read_object
-from agentkit.cli.terminal import as_json, shows
+from agentkit.cli.terminal import as_json
 from agentkit.errors import ConfigError
 
 WHAT: Final = "the arguments"

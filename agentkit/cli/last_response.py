@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from agentkit.checks.visible_text import visible
 from agentkit.cli.short_reasons import short_reason
-from agentkit.cli.terminal import block, plain, visible
+from agentkit.cli.terminal import block, plain
 from agentkit.cli.transcript import Style
 from agentkit.events import (
     CallEnd,

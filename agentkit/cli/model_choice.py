@@ -29,13 +29,21 @@ NATIVE: Final = "native"
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def add_model(command: argparse.ArgumentParser) -> None:
-    """Declare which model it is, where it is, and which key opens it."""
+def add_model(command: argparse.ArgumentParser, *, repeated: bool = False) -> None:
+    """Declare which model it is, where it is, and which key opens it.
+
+    Args:
+        command: the command.
+        repeated: whether several models may be given; the value is then a list.
+    """
+    several: dict[str, Any] = {"action": "append", "default": []} if repeated else {}
+    more = "; may be repeated, to choose from" if repeated else ""
     command.add_argument(
         "-m",
         "--model",
         metavar="NAME",
-        help="such as openai:gpt-5, anthropic:…, responses:…; or module:name, a model object of Python",
+        help=f"such as openai:gpt-5, anthropic:…, responses:…; or module:name, a model object of Python{more}",
+        **several,
     )
     command.add_argument("--base-url", metavar="URL", help="of a compatible server, such as http://127.0.0.1:8000/v1")
     command.add_argument("--api-key-env", metavar="NAME", help="the environment variable with the key")

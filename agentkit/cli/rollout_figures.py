@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from agentkit.checks.visible_text import visible
 from agentkit.cli.flag_words import number_type
 from agentkit.cli.help_text import examples
 from agentkit.cli.progress_line import ProgressLine
 from agentkit.cli.screen import Screen
-from agentkit.cli.terminal import cells, columns, hanging, plain, table, visible
+from agentkit.cli.terminal import cells, columns, hanging, plain, table
 from agentkit.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.checks.keys import shown_url, without_credentials
+from agentkit.checks.visible_text import visible
 from agentkit.cli.flag_words import whole
 from agentkit.cli.help_text import SETTINGS, examples
 from agentkit.cli.keyboard import read_object
@@ -21,7 +22,7 @@ from agentkit.cli.progress_line import ProgressLine
 from agentkit.cli.rollout_figures import add_report, show_figures
 from agentkit.cli.rollout_parts import add_policy, add_tools, format_of, policy_of, tokenizer_of, tools_of
 from agentkit.cli.settings import fill
-from agentkit.cli.terminal import complain, visible
+from agentkit.cli.terminal import complain
 from agentkit.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Final, TextIO
 
+from agentkit.checks.visible_text import visible
 from agentkit.cli.flag_words import in_flags
 from agentkit.cli.short_reasons import REASONS, short_reason
-from agentkit.cli.terminal import arguments, block, duration, first_lines, plain, truncate, visible, width
+from agentkit.cli.terminal import arguments, block, duration, first_lines, plain, truncate, width
 from agentkit.events import (
     ApprovalRequired,
     CallEnd,

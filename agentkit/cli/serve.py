@@ -7,11 +7,11 @@ import asyncio
 import gc
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.checks.callers import LOOPBACK
-from agentkit.cli.flag_words import port
+from agentkit.cli.flag_words import port as port_number
 from agentkit.cli.help_text import examples
 from agentkit.cli.serve_agent import AGENT_OPTIONS, add_agent, agent_of
 from agentkit.errors import ConfigError, install_command
@@ -20,6 +20,7 @@ from agentkit.models.servers import SERVERS
 
 if TYPE_CHECKING:
     from agentkit.gateway.agent_model import AgentModel
+    from agentkit.gateway.gateway_app import Gateway
     from agentkit.gateway.gateway_config import GatewayConfig
 
 _UPSTREAM: Final = "upstream"
@@ -68,8 +69,26 @@ def add(commands: Any) -> None:
         metavar="CLIENT=UPSTREAM",
         help="a name that clients use, and the upstream's name of that model; may be repeated",
     )
+    add_listening(command, port=4000)
+    command.add_argument("--upstream-key-env", metavar="ENV", help="the environment variable with the upstream's key")
+    add_agent(command)
+    command.add_argument(
+        "--probe", action="store_true", help="find out what the server's models do with tools, and which options help"
+    )
+    command.add_argument("--fit", action="store_true", help="with --probe: also try formats on a dozen tasks each")
+    command.add_argument("--log", metavar="FILE", help="the access log; default: standard output")
+    command.set_defaults(run=run, parser=command)
+
+
+def add_listening(command: argparse.ArgumentParser, port: int) -> None:
+    """Declare where a gateway listens, and who may call it.
+
+    Args:
+        command: the command.
+        port: the default port.
+    """
     command.add_argument("--host", help="the address to listen at; default: 127.0.0.1")
-    command.add_argument("--port", type=port, help="default: 4000; 0 chooses a free one")
+    command.add_argument("--port", type=port_number, help=f"default: {port}; 0 chooses a free one")
     command.add_argument(
         "--key-env",
         action="append",
@@ -78,20 +97,12 @@ def add(commands: Any) -> None:
         metavar="CLIENT=ENV",
         help="a client's name, and the environment variable with its key; may be repeated",
     )
-    command.add_argument("--upstream-key-env", metavar="ENV", help="the environment variable with the upstream's key")
     command.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME", help="a further name by which clients call it"
     )
     command.add_argument(
         "--allow-origin", action="append", default=[], metavar="URL", help="a web page that may call it"
     )
-    add_agent(command)
-    command.add_argument(
-        "--probe", action="store_true", help="find out what the server's models do with tools, and which options help"
-    )
-    command.add_argument("--fit", action="store_true", help="with --probe: also try formats on a dozen tasks each")
-    command.add_argument("--log", metavar="FILE", help="the access log; default: standard output")
-    command.set_defaults(run=run, parser=command)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -112,19 +123,35 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("--fit: for the findings of --probe; pass both")
     config = _config(arguments)
     agent = agent_of(arguments)
+    gateway = Gateway(config, WIRES, os.environ, [] if agent is None else [agent])
+    serve_gateway(gateway, lambda address: print(_greeting(config, address, agent), file=sys.stderr, flush=True))
+    return 0
+
+
+def serve_gateway(gateway: Gateway, greet: Callable[[str], None]) -> None:
+    """Serve until Ctrl-C or SIGTERM.
+
+    Args:
+        gateway: the application.
+        greet: called with the URL, without a path, once it listens.
+
+    Raises:
+        ConfigError: uvicorn is missing, or the port is taken.
+    """
     try:
         from agentkit.gateway.gateway_server import address_of, listen, server_of
     except ImportError as e:
         raise ConfigError(f"the gateway needs uvicorn: {install_command('gateway')}") from e
-    gateway = Gateway(config, WIRES, os.environ, [] if agent is None else [agent])
     server = server_of(gateway)
     gc.collect()
     gc.freeze()  # modules are never garbage: to search them again and again would delay replies
-    with listen(config) as listening:
-        print(_greeting(config, address_of(listening), agent), file=sys.stderr, flush=True)
+    with listen(gateway.config) as listening:
+        address = address_of(listening)
+        if gateway.config.host not in LOOPBACK:  # the name under which clients call it
+            address = f"http://{gateway.config.allowed_hosts[0]}:{address.rpartition(':')[2]}"
+        greet(address)
         with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
             runner.run(server.serve(sockets=[listening]))
-    return 0
 
 
 _OF_UPSTREAM: Final = frozenset(
@@ -159,7 +186,7 @@ def _config(arguments: argparse.Namespace) -> GatewayConfig:
         "allowed_origins": arguments.allow_origin,
     }
     top |= _given({name: getattr(arguments, name) for name in ("host", "port", "log")})
-    return config_of(top, _as_flag, needs_upstream=arguments.agent is None)
+    return config_of(top, as_flag, needs_upstream=arguments.agent is None)
 
 
 def _served(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -193,15 +220,13 @@ def _given(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _as_flag(place: str) -> str:
+def as_flag(place: str) -> str:
     """A setting's option."""
     return _FLAGS.get(place) or f"--{place.rpartition('.')[2].replace('_', '-')}"
 
 
 def _greeting(config: GatewayConfig, address: str, agent: AgentModel | None) -> str:
     """The address, what it does for each model, and what to set in a client."""
-    if config.host not in LOOPBACK:  # the name under which clients call it
-        address = f"http://{config.allowed_hosts[0]}:{address.rpartition(':')[2]}"
     lines = [f"serving at {address}: set OPENAI_BASE_URL={address}/v1 or ANTHROPIC_BASE_URL={address}"]
     if agent is not None:
         lines.append(f"  {agent.name}: an agent")

@@ -1,13 +1,11 @@
 """Text that is safe for a terminal: it cannot control it, and is folded to its width. Knows only text.
 
-`plain` is for reading: characters that could control the terminal are removed. `visible` is for decisions: nothing is
-removed, and characters that are not printable are escaped.
+`plain` is for reading: characters that could control the terminal are removed. `checks.visible_text` is for decisions.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,11 +15,7 @@ from typing import Any, Final
 from unicodedata import category, east_asian_width
 
 from agentkit.checks.unicode import commands
-
-_BLANK: Final = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)
-"""Invisible characters that are not control characters: fillers, variation selectors, the empty Braille cell."""
+from agentkit.checks.visible_text import shows, visible
 
 
 class _ByClass(dict[int, str | None]):
@@ -80,24 +74,6 @@ def as_json(value: object, indent: int | None = None) -> str:
     except UnicodeEncodeError:
         return json.dumps(value, indent=indent).translate(_JSON)
     return text
-
-
-def visible(text: str) -> str:
-    r"""One line that hides nothing: each invisible character and each line end is escaped.
-
-    >>> visible("a\u202egnp.exe")
-    'a\\u202egnp.exe'
-    """
-    return text if shows(text) else "".join(c if shows(c) else _escape(c) for c in text)
-
-
-def shows(text: str) -> bool:
-    """Say if every character of a text is visible or a space."""
-    return text.isprintable() and (text.isascii() or _BLANK.search(text) is None)
-
-
-def _escape(c: str) -> str:
-    return f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}"
 
 
 def cells(text: str) -> int:

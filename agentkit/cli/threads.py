@@ -7,26 +7,23 @@ import asyncio
 import shlex
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from agentkit.checks.spelling import did_you_mean
+from agentkit.checks.visible_text import visible
 from agentkit.cli.flag_words import TOOLS, whole
 from agentkit.cli.help_text import examples
 from agentkit.cli.keyboard import as_argument
 from agentkit.cli.screen import Screen
 from agentkit.cli.settings import STORE
-from agentkit.cli.terminal import as_json, columns, table, truncate, visible, width
+from agentkit.cli.terminal import as_json, columns, table, truncate, width
 from agentkit.errors import ConfigError, StoreError, ThreadNotFound
 
 if TYPE_CHECKING:
-    from agentkit.messages import Message
     from agentkit.threads import ThreadManager
 
-WIRES: Final = ("json", "openai", "anthropic")
 Done = TypeVar("Done")
 _EXAMPLES: Final[Mapping[str, str]] = {
     "list": " --limit 10",
@@ -162,39 +159,12 @@ async def show(manager: ThreadManager, arguments: argparse.Namespace) -> int:
 async def export(manager: ThreadManager, arguments: argparse.Namespace) -> int:
     """Print the messages, one per line, including those compacted since."""
     from agentkit.threads.conversation import messages_of
+    from agentkit.threads.export import exported, whole
 
     log = await manager.get_log(arguments.thread)
-    whole = replace(log, entries=tuple(e for e in log.entries if e.kind != "compaction"))
-    for message in render(messages_of(whole), arguments.wire, arguments.tools):
+    for message in exported(messages_of(whole(log)), arguments.wire, arguments.tools):
         print(as_json(message))
     return 0
-
-
-def render(messages: Sequence[Message], wire: str, tools: Sequence[str]) -> Sequence[Mapping[str, Any]]:
-    """Return a conversation in a provider's wire format, or with its calls as text.
-
-    Raises:
-        ConfigError: neither a wire nor a format has this name.
-        FormatError: the format cannot represent a call.
-    """
-    from agentkit import formats
-    from agentkit.agent import dicts_from
-    from agentkit.models.anthropic import anthropic_messages
-    from agentkit.models.text import text_messages
-    from agentkit.tool.codec import to_json
-    from agentkit.tool.registry import ToolRegistry
-
-    match wire:
-        case "json":
-            return [to_json(message) for message in messages]
-        case "openai":
-            return dicts_from(messages)
-        case "anthropic":
-            return anthropic_messages(messages, "anthropic")
-        case name if name in formats.names():
-            return dicts_from(text_messages(messages, formats.get(name), ToolRegistry(*tools).specs()))
-    hint = did_you_mean(wire, [*WIRES, *formats.names()])
-    raise ConfigError(f"--as {wire}: expected {', '.join(WIRES)}, or a text format of `agentkit formats`{hint}")
 
 
 def delete(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from agentkit.cli.terminal import arguments, block, cells, duration, first_lines, plain, truncate, visible
+from agentkit.checks.visible_text import visible
+from agentkit.cli.terminal import arguments, block, cells, duration, first_lines, plain, truncate
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, ImagePart, TextPart, ThinkingPart, ToolCall, ToolMessage, UserMessage
 from agentkit.processor.approval import STARTED_BEFORE

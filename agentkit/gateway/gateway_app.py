@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from agentkit.checks.spelling import did_you_mean
@@ -43,6 +43,9 @@ from agentkit.gateway.guards import (
 from agentkit.gateway.http_headers import request_headers
 from agentkit.gateway.reply_sender import ReplySender
 from agentkit.gateway.routes import RouteTable, key_from, model_list
+
+if TYPE_CHECKING:
+    from agentkit.gateway.ui.ui_app import Page
 
 LOG: Final = logging.getLogger("agentkit.gateway")
 
@@ -88,6 +91,7 @@ class Gateway:
         wires: the clients' wires.
         environment: the variables with keys.
         served: the agents that are served as models; closed with the gateway.
+        page: the page to watch an agent, at `/`; closed with the gateway.
 
     Raises:
         ConfigError: a key is not set, or the log cannot be written.
@@ -99,11 +103,13 @@ class Gateway:
         wires: Mapping[WireName, ClientWire],
         environment: Mapping[str, str] = os.environ,
         served: Sequence[ServedModel] = (),
+        page: Page | None = None,
     ) -> None:
         keys = {name: key_from(environment, env, f"the key of the client {name}") for name, env in config.keys.items()}
         self.config = config
         self.routes = RouteTable(config, environment, served)
         self._wires = wires
+        self._watch_page = page
         self._guards = Guards(config, keys)
         self._passes_keys = not keys
         self._slots = RequestSlots(config.limits.concurrent, config.limits.queue, config.timeouts.queue)
@@ -125,12 +131,29 @@ class Gateway:
             if (origin := self._guards.origin(headers)) is not None:
                 send = _for_page(send, origin)
             wire = _WIRES.get(scope["path"])
+            page = self._watch_page
             if origin is not None and scope["method"] == "OPTIONS":
                 await _respond(send, 204, [], b"")
             elif wire is not None and scope["method"] == "POST":
                 await self._reply(_Request(wire, headers, ReplySender(send)), scope, receive)
+            elif page is not None and page.serves(scope["path"]):
+                await self._watched(page, scope, receive, send)
             else:
                 await self._page(scope, headers, send)
+
+    def end_streams(self) -> None:
+        """End the streams that have no end of their own: the server is about to end."""
+        if self._watch_page is not None:
+            self._watch_page.hub.end_streams()
+
+    async def _watched(self, page: Page, scope: ASGIScope, receive: ASGIReceive, send: ASGISend) -> None:
+        """Answer a request to the page to watch an agent."""
+        try:
+            self._guards.check(scope, public=page.is_public(scope["path"]))
+        except RequestRefused as e:
+            await page.refuse(ReplySender(send), e)
+        else:
+            await page.answer(scope, receive, send, self.config)
 
     async def _live(self, receive: ASGIReceive, send: ASGISend) -> None:
         while True:
@@ -139,6 +162,8 @@ class Gateway:
                 await self.routes.pool.close()
                 for served in self.routes.served.values():
                     await served.aclose()
+                if self._watch_page is not None:
+                    await self._watch_page.aclose()
                 self._log.close()
             await send({"type": f"{kind}.complete"})
             if kind == "lifespan.shutdown":
@@ -366,7 +391,7 @@ def _for_page(send: ASGISend, origin: bytes) -> ASGISend:
     more = [
         (b"access-control-allow-origin", origin),
         (b"access-control-allow-headers", b"authorization, content-type, x-api-key, anthropic-version, *"),
-        (b"access-control-allow-methods", b"GET, POST"),
+        (b"access-control-allow-methods", b"GET, POST, PATCH, DELETE"),
         (b"access-control-expose-headers", b"*"),
         (b"vary", b"origin"),
     ]

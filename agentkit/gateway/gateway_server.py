@@ -56,6 +56,7 @@ class _BoundedConnection(HttpToolsProtocol):
     def __init__(self, config: uvicorn.Config, *rest: Any, **more: Any) -> None:
         super().__init__(config, *rest, **more)
         self._gateway = cast("Gateway", config.app).config
+        self._end_streams = cast("Gateway", config.app).end_streams
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -66,6 +67,10 @@ class _BoundedConnection(HttpToolsProtocol):
             if timer is not None:
                 timer.cancel()
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        self._end_streams()
+        super().shutdown()
 
     def on_message_begin(self) -> None:
         self._in_head = True

@@ -99,6 +99,22 @@ def settle(log: Log, registry: ToolRegistry) -> Settlement:
     return plan
 
 
+def is_unfinished(log: Log, registry: ToolRegistry) -> bool:
+    """Return True if a run was interrupted: there are open calls, or the model has not answered yet.
+
+    After a run that was stopped deliberately it is the user's turn.
+
+    Args:
+        log: the thread, or its end.
+        registry: the tools of the agent that answers.
+    """
+    plan = settle(log, registry)
+    if plan.close or plan.answer or plan.ask or plan.run or plan.finish == "approval":
+        return True
+    stopped = bool(log.entries) and log.entries[-1].body.get("response", {}).get("finish") == "cancelled"
+    return bool(log.entries) and plan.finish is None and not stopped
+
+
 def _refuse_without_tool(call: Call, registry: ToolRegistry) -> None:
     """Refuse to spend an approval on a call whose tool is not registered."""
     name = str(call.body["name"])

@@ -19,10 +19,11 @@ from replay_server import ReplayServer
 from terminal import Terminal
 
 from agentkit import ToolCall
-from agentkit.cli.call_effect import Effect, effect, rows, title
 from agentkit.cli.edited_arguments import from_text, to_text
+from agentkit.cli.effect_rows import rows, title
 from agentkit.cli.terminal import cells, fold
 from agentkit.errors import ConfigError
+from agentkit.tool.call_effect import Effect, effect
 
 
 def of(name: str, **arguments: object) -> Effect:
@@ -36,20 +37,6 @@ def test_a_text_is_shown_as_it_is_and_a_tab_differs_from_spaces() -> None:
     about = of("create_file", file_path="a.py", file_contents="x = 1\n\ty\n")
     assert about == Effect("a.py", "2 lines", ("x = 1", "⇥   y"), "a.py")
     assert title(ToolCall("c", "create_file"), about, "1 of 2") == "create_file → a.py (2 lines) · 1 of 2"
-
-
-def test_an_edit_shows_all_lines_of_both_texts() -> None:
-    about = of("str_replace", file_path="a.py", old_str="a\nx = 1\nb", new_str="a\nx = 2\nb", replace_all=True)
-    body = (" a", "-x = 1", "+x = 2", " b")
-    assert about == Effect("a.py", body=body, edits=True, rest={"replace_all": True})
-    assert of("str_replace", path="a", old="a\na", new="a").body == (" a", "-a")
-
-
-def test_a_command_and_plain_arguments() -> None:
-    assert of("run", command="ls -l\npwd", timeout=5) == Effect(
-        body=("ls -l", "pwd"), language="bash", rest={"timeout": 5}
-    )
-    assert of("send", to="bob") == Effect(rest={"to": "bob"})
 
 
 def test_a_long_path_is_not_in_the_title() -> None:

@@ -254,7 +254,7 @@ def test_without_a_command_there_is_help_with_examples(say: Say) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["demo", "chat", "run", "fit", "threads", "threads show", "mcp", "parse", "formats", "tools", "python-server"],
+    ["demo", "chat", "ui", "run", "fit", "threads", "threads show", "serve", "mcp", "parse", "tools", "python-server"],
 )
 def test_every_help_ends_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):

@@ -15,7 +15,8 @@ from replay_server import ReplayServer
 from terminal import Terminal
 from warm_program import PROGRAM, begin
 
-from agentkit.cli.terminal import arguments, block, cells, fold, truncate, visible
+from agentkit.checks.visible_text import visible
+from agentkit.cli.terminal import arguments, block, cells, fold, truncate
 from agentkit.cli.transcript import age, transcript
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
@@ -282,7 +283,7 @@ def test_delete_asks_at_a_terminal(say: Say) -> None:
         (["list", "--store", "postgresql:u:secret@h/d"], "found what looks like a DSN"),
         (["list", "--store", "host=h password=secret"], "found what looks like a DSN"),
         (["show", "nope"], "there is no thread 'nope'"),
-        (["export", "t", "--as", "nope"], "--as nope: expected json, openai, anthropic, or a text format of "),
+        (["export", "t", "--as", "nope"], "'nope': expected json, openai, anthropic, or a text format of "),
         (["approve", "t", "c9"], "no call waits for approval under the id 'c9' in thread 't'; waiting: 'c1'"),
         (["approve", "t", "c1", "--arguments", "{"], "the arguments: not JSON: "),
         (

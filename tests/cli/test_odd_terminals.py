@@ -19,8 +19,9 @@ from replay_server import ReplayServer
 from terminal import Terminal
 
 from agentkit import ToolCall, ToolRegistry
+from agentkit.checks.visible_text import visible
 from agentkit.cli.screen import Screen
-from agentkit.cli.terminal import arguments, as_json, plain, visible
+from agentkit.cli.terminal import arguments, as_json, plain
 from agentkit.events import ApprovalRequired, ArgumentDelta, CallStart, Text, Thinking, ToolCompleted, ToolFailed
 from agentkit.testing import ScriptedModel
 from agentkit.threads import ThreadManager

@@ -517,7 +517,7 @@ def test_what_is_taken_is_no_mistake() -> None:  # 42: these lost their words
 
 
 COMMANDS = [
-    ("ask", "agentkit: error: argument command: invalid choice: 'ask'; did you mean 'run'? There are demo, chat, run, fit, threads, serve, mcp, parse, formats, tools, python-server"),
+    ("ask", "agentkit: error: argument command: invalid choice: 'ask'; did you mean 'run'? There are demo, chat, ui, run, fit, threads, serve, mcp, parse, formats, tools, python-server"),
     ("thread list", "invalid choice: 'thread'; did you mean 'threads'? "),
     ("help", "invalid choice: 'help': write agentkit --help. "),
     ("chat Hello --model openai:x", "agentkit chat: error: unrecognized arguments: Hello: text is read from standard input: echo 'Hello' | agentkit …"),

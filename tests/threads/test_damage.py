@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from raw_rows import execute
 
-from agentkit.cli.threads import render
 from agentkit.cli.transcript import state, totals, transcript, words
 from agentkit.errors import ConfigError, StoreError, ThreadNotFound
 from agentkit.messages import (
@@ -29,6 +28,7 @@ from agentkit.messages import (
 from agentkit.testing import ScriptedModel
 from agentkit.threads import Append, Compaction, NewCall, SQLiteStore, StoredResults, ThreadManager, open_store
 from agentkit.threads.entries import planned_call
+from agentkit.threads.export import exported
 from agentkit.tool.codec import to_json
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext
@@ -122,7 +122,7 @@ async def everything(store: Any, id: str) -> list[tuple[str, Exception]]:
         state(log), totals(log), words(log, 40)
         messages = await threads.get_llm_messages(id)
         for wire in ("json", "openai", "anthropic", "hermes"):
-            json.dumps(render(messages, wire, []))
+            json.dumps(exported(messages, wire, []))
 
     class Run:
         thread_id = id

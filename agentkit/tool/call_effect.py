@@ -7,19 +7,16 @@ read, and what it does with them. Nothing is hidden: whatever the body does not 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from agentkit.cli.terminal import GOES_ON, arguments, cells, fold, visible
+from agentkit.checks.visible_text import visible
 from agentkit.messages import ToolCall
 
-SHOWN: Final = 20  # rows of a call, unless all are requested
-LONGEST: Final = 100  # columns of a path in the title; a longer one is shown with the other arguments
+LONGEST: Final = 100  # characters of a path in the title; a longer one is shown with the other arguments
 PATHS: Final = ("file_path", "path", "filename", "file")
 PROGRAMS: Final = {"command": "bash", "cmd": "bash", "script": "bash", "code": "python"}
-COLOURS: Final = {"+": "green", "-": "red"}
-"""The colours of an edit's lines, by their first character."""
 
 
 class Effect(NamedTuple):
@@ -62,29 +59,13 @@ def effect(call: ToolCall) -> Effect:
     return Effect(visible(target), f"{len(lines)} line{'s' * (len(lines) != 1)}", lines, Path(target).name, rest=rest)
 
 
-def title(call: ToolCall, about: Effect, count: str) -> str:
-    """The title of a block: the tool, its target, and which of several calls this is."""
-    arrow = f" → {about.target}" if about.target else ""
-    note = f" ({about.note})" if about.note else ""
-    return f"{visible(call.name)}{arrow}{note}{f' · {count}' if count else ''}"
-
-
-def rows(about: Effect, width: int) -> Iterator[tuple[str, str]]:
-    """The body and the other arguments, as pairs of a mark and a piece; the mark of the latter is empty.
-
-    Args:
-        about: the effect.
-        width: the maximum number of columns of a row.
-    """
-    for line in about.body:
-        for n, piece in enumerate(fold(line, max(width - 4, 1))):
-            yield f"  {GOES_ON if n else '│ '}", piece
-    for line in arguments(about.rest, width, "  "):
-        yield "", line
+def effect_json(about: Effect) -> dict[str, Any]:
+    """The effect as a JSON object, for a page that shows it."""
+    return {**about._asdict(), "body": list(about.body), "rest": dict(about.rest)}
 
 
 def _fits_title(value: object) -> bool:
-    return isinstance(value, str) and bool(value) and "\n" not in value and cells(visible(value)) <= LONGEST
+    return isinstance(value, str) and bool(value) and "\n" not in value and len(visible(value)) <= LONGEST
 
 
 def _is_text(name: str, value: str) -> bool:

@@ -1,0 +1,19 @@
+"""Runs as the events of pages, AG-UI 1.0 and the AI SDK's UI message stream, and what a page asks."""
+
+from agentkit.gateway.events.ag_ui import AgUiRun, sse
+from agentkit.gateway.events.ag_ui_request import input_of
+from agentkit.gateway.events.ai_sdk import HEADERS, AiSdkRun
+from agentkit.gateway.events.page_request import PageRequest, check_decisions
+from agentkit.gateway.events.page_streams import ag_ui_stream, ai_sdk_stream
+
+__all__ = [
+    "HEADERS",
+    "AgUiRun",
+    "AiSdkRun",
+    "PageRequest",
+    "ag_ui_stream",
+    "ai_sdk_stream",
+    "check_decisions",
+    "input_of",
+    "sse",
+]

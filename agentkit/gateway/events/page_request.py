@@ -1,0 +1,164 @@
+"""The request of a page, whichever protocol it speaks: new messages, and decisions about waiting calls. Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from agentkit.agent import Approved, Decision, Denied, call_hash
+from agentkit.gateway.client_request import RequestRefused
+from agentkit.gateway.request_fields import flag, invalid, mapping_at, text_at
+from agentkit.messages import ImagePart, TextPart, ToolCall, UserContent, UserMessage, show_value
+
+MAX_ID: Final = 200  # characters of an id that a page chooses
+
+OWN_TOOLS: Final = "the agent runs its own tools and cannot call those of a page: send none"
+
+
+class NewMessage(NamedTuple):
+    """A message of the user; `id` is the page's own, under which a repeated request adds it only once."""
+
+    id: str
+    message: UserMessage
+
+
+class GivenDecision(NamedTuple):
+    """A person's decision about a waiting call.
+
+    Attributes:
+        call_id: the call.
+        seen: the `call_hash` of the call that was shown.
+        decision: the decision.
+    """
+
+    call_id: str
+    seen: str
+    decision: Decision
+
+
+class PageRequest(NamedTuple):
+    """One request of a page.
+
+    Attributes:
+        thread_id: the conversation.
+        run_id: the id that the page gives to the run; empty if it gives none.
+        messages: the user's messages that no reply has answered.
+        decisions: the decisions, at most one for each call.
+    """
+
+    thread_id: str
+    run_id: str
+    messages: tuple[NewMessage, ...] = ()
+    decisions: tuple[GivenDecision, ...] = ()
+
+
+def approval_id(call: ToolCall) -> str:
+    """Return the id under which a page decides about a call: its own, and its hash."""
+    return f"{call.id}:{call_hash(call)}"
+
+
+def decision_at(id: Any, payload: Any, at: str) -> GivenDecision:
+    """Return the decision that a page sends.
+
+    Args:
+        id: as `approval_id` wrote it.
+        payload: `{"approved": true or false, "editedArgs": {…}, "reason": "…"}`, of which the last two may be missing.
+        at: where it is in the request.
+
+    Raises:
+        RequestRefused: status 400; it is something else.
+    """
+    call_id, colon, seen = text_at(id, at).rpartition(":")
+    if not (call_id and colon):
+        raise invalid(at, f"expected the id of an interrupt, found {show_value(id)}")
+    given = mapping_at(payload, at)
+    approved = flag(given, "approved")
+    if approved is None:
+        raise invalid(at, f"expected approved: true or false, found {show_value(payload)}")
+    if not approved:
+        return GivenDecision(call_id, seen, Denied(text_at(given.get("reason"), f"{at}.reason")))
+    edited = given.get("editedArgs")
+    return GivenDecision(
+        call_id, seen, Approved(None if edited is None else dict(mapping_at(edited, f"{at}.editedArgs")))
+    )
+
+
+def check_decisions(decisions: Sequence[GivenDecision], pending: Iterable[ToolCall]) -> None:
+    """Make sure that decisions cover the waiting calls, no more and no fewer: a run can act only on all of them.
+
+    Raises:
+        RequestRefused: status 409; a call is missing, does not wait, or is not the one that was shown.
+    """
+    waiting = {call.id: call for call in pending}
+    for given in decisions:
+        call = waiting.pop(given.call_id, None)
+        if call is None:
+            raise _outdated(f"no call {given.call_id!r} waits: it was decided before, or the user wrote again")
+        if given.seen != call_hash(call):
+            raise _outdated(f"the call {given.call_id!r} is not the one that was shown: it has other arguments now")
+    if waiting:
+        raise _outdated(f"each waiting call needs a decision; missing: {', '.join(map(repr, waiting))}")
+
+
+def id_at(value: Any, at: str) -> str:
+    """Return an id that a page chose.
+
+    Raises:
+        RequestRefused: status 400; it is empty, too long or no string.
+    """
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_ID or not value.isprintable():
+        raise invalid(at, f"expected an id of 1 to {MAX_ID} printable characters, found {show_value(value)}")
+    return value
+
+
+def user_message(content: UserContent) -> UserMessage | None:
+    """Return the message with this content; None if it says nothing."""
+    says = any(isinstance(part, ImagePart) or part.text.strip() for part in content)
+    return UserMessage(content) if says else None
+
+
+def image_of(data: Any, media_type: Any, at: str) -> ImagePart:
+    """Return the image with these bytes in base64.
+
+    Raises:
+        RequestRefused: status 400; it is none.
+    """
+    try:
+        return ImagePart(base64.b64decode(text_at(data, at), validate=True), text_at(media_type, at))
+    except (binascii.Error, ValueError) as e:
+        raise invalid(at, f"expected an image in base64, and its type: {e}") from None
+
+
+def linked_image(url: Any, at: str) -> ImagePart:
+    """Return the image at a URL, which may be a data URL.
+
+    Raises:
+        RequestRefused: status 400; it is no such URL.
+    """
+    head, comma, data = text_at(url, at).partition(",")
+    if comma and head.startswith("data:") and head.endswith(";base64"):
+        return image_of(data, head.removeprefix("data:").removesuffix(";base64"), at)
+    try:
+        return ImagePart(url=url)
+    except ValueError as e:
+        raise invalid(at, str(e)) from None
+
+
+def other_part(kind: Any, at: str) -> RequestRefused:
+    """Return the refusal of a content part that is neither text nor an image."""
+    return invalid(at, f"an agent reads text and images, found a part of the type {show_value(kind)}: omit it")
+
+
+def with_note(note: str, messages: Iterable[NewMessage]) -> tuple[NewMessage, ...]:
+    """Put a note before the content of the last message; without a message there is no note."""
+    found = list(messages)
+    if note and found:
+        id, last = found[-1]
+        found[-1] = NewMessage(id, UserMessage((TextPart(note), *last.content)))
+    return tuple(found)
+
+
+def _outdated(message: str) -> RequestRefused:
+    return RequestRefused(409, message, "decision_outdated")

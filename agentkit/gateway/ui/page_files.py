@@ -1,0 +1,66 @@
+"""The page itself: its files, and the headers that bound what a browser lets it do."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from agentkit.gateway.client_request import RequestRefused
+
+STATIC: Final = Path(__file__).with_name("static")
+
+CSP: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+"""What the page may load and do: its own files and its own API."""
+
+SAFE_HEADERS: Final = (
+    (b"content-security-policy", CSP.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+"""Of every response."""
+
+_KINDS: Final = {
+    ".html": b"text/html; charset=utf-8",
+    ".js": b"text/javascript; charset=utf-8",
+    ".css": b"text/css; charset=utf-8",
+    ".svg": b"image/svg+xml",
+    ".png": b"image/png",
+    ".ico": b"image/x-icon",
+    ".json": b"application/json",
+    ".txt": b"text/plain; charset=utf-8",
+}
+
+
+class PageFiles:
+    """The files of a folder.
+
+    Args:
+        folder: the folder; nothing outside is served.
+    """
+
+    def __init__(self, folder: Path = STATIC) -> None:
+        self._folder = folder
+
+    def read(self, path: str) -> tuple[bytes, bytes, bytes]:
+        """A file's content type, its etag and its bytes.
+
+        Args:
+            path: of the request: `/`, or `/ui/` and a file's name.
+
+        Raises:
+            RequestRefused: there is no such file (status 404).
+        """
+        name = "index.html" if path == "/" else path.removeprefix("/ui/")
+        file = self._folder / name
+        kind = _KINDS.get(file.suffix)
+        outside = "\0" in name or "\\" in name or any(part in ("", ".", "..") for part in name.split("/"))
+        if kind is None or outside or not file.is_file():
+            raise RequestRefused(404, f"there is nothing at {path[:100]!r}", "not_found")
+        content = file.read_bytes()
+        return kind, b'"' + sha256(content).hexdigest()[:32].encode() + b'"', content

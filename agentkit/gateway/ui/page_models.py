@@ -1,0 +1,105 @@
+"""The models that a person can choose for a thread, and the agent with the chosen one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from agentkit import formats
+from agentkit.agent import Agent, Hook
+from agentkit.agent.blocking_call import close
+from agentkit.errors import ConfigError
+from agentkit.gateway.ui.thread_settings import ThreadSettings, with_allowed
+from agentkit.models.base import Model
+
+NATIVE: Final = "native"
+"""As a format: native calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOption:
+    """A model that a person can choose.
+
+    Args:
+        name: its name, such as `openai:gpt-5`.
+        label: how the page shows it.
+        create: returns the model; its argument is the text format of its calls, None for native ones.
+    """
+
+    name: str
+    label: str
+    create: Callable[[str | None], Model]
+
+
+class PageModels:
+    """The models of a page's threads, each created once.
+
+    Args:
+        agent: answers with its own model, unless a thread says otherwise.
+        choices: the other models, and the agent's own with another format.
+    """
+
+    def __init__(self, agent: Agent, choices: Sequence[ModelOption]) -> None:
+        self.agent = agent
+        self._choices = {choice.name: choice for choice in choices}
+        self._created: dict[tuple[str, str], Model] = {}
+
+    @property
+    def own(self) -> tuple[str, str]:
+        """The name of the agent's own model, and its format."""
+        return self.agent.model.name, _format_of(self.agent.model)
+
+    def chosen(self, settings: ThreadSettings) -> tuple[str, str]:
+        """The name of a thread's model, and its format."""
+        name, format = self.own
+        return settings.model or name, settings.format or format
+
+    def to_json(self) -> dict[str, Any]:
+        """The choices, and what is chosen for a new thread."""
+        name, format = self.own
+        labels = {name: name} | {choice.name: choice.label for choice in self._choices.values()}
+        known = [NATIVE, *(one.name for one in formats.CATALOG)] if self._choices else [format]
+        choices = [{"model": model, "label": label} for model, label in labels.items()]
+        return {"choices": choices, "formats": known, "model": name, "format": format}
+
+    def check(self, settings: ThreadSettings) -> None:
+        """Refuse a choice that there is not.
+
+        Raises:
+            ConfigError: there is no such model or format.
+        """
+        name, format = chosen = self.chosen(settings)
+        if chosen == self.own:
+            return
+        if name not in self._choices:
+            known = ", ".join(self._choices) or "only the agent's own"
+            raise ConfigError(f"there is no model {name[:100]!r} to choose; there are {known}")
+        if format != NATIVE:
+            formats.get(format)
+
+    def agent_for(self, settings: ThreadSettings, hooks: Sequence[Hook]) -> Agent:
+        """The agent with a thread's model, and with the tools that need no approval in it.
+
+        Raises:
+            ConfigError: there is no such model, or it cannot be created.
+        """
+        self.check(settings)
+        config = with_allowed(self.agent, settings.allowed_now(self.agent.registry))
+        chosen = self.chosen(settings)
+        if chosen == self.own:
+            return self.agent.adapted(config=config, hooks=hooks)
+        if chosen not in self._created:
+            name, format = chosen
+            self._created[chosen] = self._choices[name].create(None if format == NATIVE else format)
+        return self.agent.adapted(model=self._created[chosen], config=replace(config, formats=None), hooks=hooks)
+
+    async def aclose(self) -> None:
+        """Close the models that were created."""
+        for model in self._created.values():
+            await close(model)
+
+
+def _format_of(model: Model) -> str:
+    format: Any = model.format
+    return NATIVE if format is None else str(getattr(format, "name", format))

@@ -1,0 +1,274 @@
+"""What a person does to a thread: says, decides, stops, continues. Knows no HTTP, only what is refused, and why."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from agentkit.agent import call_hash
+from agentkit.agent.agent_tools import agent_of
+from agentkit.errors import ConfigError
+from agentkit.gateway.client_request import RequestRefused
+from agentkit.gateway.ui.live_threads import LiveThread
+from agentkit.gateway.ui.thread_hub import ThreadHub
+from agentkit.gateway.ui.thread_settings import ThreadSettings
+from agentkit.gateway.ui.thread_snapshot import decision_json, is_unknown
+from agentkit.messages import ImagePart, TextPart, ToolCall, ToolMessage, UserMessage
+from agentkit.processor.not_run import CANCELLED
+from agentkit.schemas.words import InvalidArguments
+from agentkit.threads.conversation import is_denied
+from agentkit.threads.log_reader import read_log
+from agentkit.threads.resume import waiting, waits_inside
+from agentkit.threads.store import ask_store
+from agentkit.tool.bound_tool import BoundTool
+from agentkit.tool.registry import ToolRegistry
+
+BY: Final = "page"
+"""Who decided, in a call's record."""
+
+
+class FieldsRefused(RequestRefused):
+    """Edited arguments that do not fit the tool's schema.
+
+    Args:
+        error: what is wrong.
+    """
+
+    def __init__(self, error: InvalidArguments) -> None:
+        super().__init__(422, str(error), "invalid_arguments")
+        self.fields = {problem.path or "/": str(problem) for problem in error.problems}
+        """What is wrong, by its place in the arguments, a JSON pointer."""
+
+
+class ThreadActions:
+    """What a person does to one thread.
+
+    Args:
+        hub: all threads.
+        thread: the thread.
+    """
+
+    def __init__(self, hub: ThreadHub, thread: LiveThread) -> None:
+        self._hub = hub
+        self._threads = hub.threads
+        self._thread = thread
+
+    async def say(self, id: str, content: Any) -> dict[str, Any]:
+        """Add a user's message, and let it be answered.
+
+        Args:
+            id: the client's id: saying it again under the same id changes nothing.
+            content: a string, AG-UI's parts, or a message.
+        """
+        message = content if isinstance(content, UserMessage) else user_message(content)
+        thread = self._thread
+        async with thread.lock:
+            before = (await self._threads.get_thread(thread.id)).entries
+            seq = await self._threads.add_message(thread.id, message, client_id=id)
+            live = thread.live
+            if seq >= before:
+                log = await ask_store(self._threads.store.load, thread.id, after=seq - 1, limit=1)
+                if live is not None:
+                    live.said.add(seq)
+                thread.tell_user(log.entries[0], queued=live is not None)
+            elif live is None and seq + 1 < before:  # it was answered
+                return {"run": None, "queued": False}
+            run = await thread.start()
+        return {"run": run, "queued": live is not None and seq >= before}
+
+    async def decide(
+        self,
+        call: str,
+        seen: str,
+        *,
+        approved: bool,
+        arguments: Mapping[str, Any] | None = None,
+        reason: str = "",
+        always: bool = False,
+    ) -> dict[str, Any]:
+        """Decide about a waiting call, and let the thread go on when no more calls wait.
+
+        Raises:
+            RequestRefused: the call does not wait, or is not the one that the person saw (409); the arguments do not
+                fit (422).
+        """
+        thread, threads = self._thread, self._threads
+        async with thread.lock:
+            found = await self.check(call, seen, arguments)
+            if always and approved:
+                await self._allow(call, found.name)
+            try:
+                if approved:
+                    await threads.approve(thread.id, call, arguments=arguments, seen=seen, by=BY)
+                else:
+                    await threads.deny(thread.id, call, reason, by=BY)
+            except ConfigError as e:
+                raise RequestRefused(409, str(e), "decided") from e
+            decision = "approved" if approved else "denied"
+            edited = None if arguments is None else dict(arguments)
+            thread.tell("decided", toolCallId=call, decision=decision, by=BY, reason=reason, arguments=edited)
+            left = len(await threads.pending(thread.id))
+            await self._go_on(left)
+        return {"waiting": left}
+
+    async def check(self, call: str, seen: str, arguments: Mapping[str, Any] | None) -> ToolCall:
+        """Return the call that waits, if a decision about it is valid.
+
+        Raises:
+            RequestRefused: as `decide`.
+        """
+        found = await self._waiting(call, seen)
+        if arguments is not None:
+            tool = self._tool(call, found.name, await self._threads.get_log(self._thread.id))
+            if tool is not None:
+                _check(tool, arguments)
+        return found
+
+    async def outcome(self, call: str, *, happened: bool, text: str) -> None:
+        """Say what became of a call that a dead run had started.
+
+        Raises:
+            RequestRefused: its outcome is known (409).
+        """
+        thread = self._thread
+        async with thread.lock:
+            log = await self._threads.get_log(thread.id)
+            known = [one for one in log.calls if one.id == call and is_unknown(one, self._hub.agent.registry)]
+            if thread.live is not None or not known:
+                raise RequestRefused(409, f"the outcome of the call {call[:100]!r} is not asked for", "decided")
+            name = str(known[-1].body["name"])
+            if happened:
+                answer = ToolMessage(call, name, (TextPart(text or "The user says that it was done."),))
+            else:
+                said = f"It was interrupted, and the user says that it was not done{f': {text}' if text else ''}."
+                answer = ToolMessage(call, name, (TextPart(said),), "interrupted")
+            await self._threads.add_message(thread.id, answer)
+            await thread.renew()
+
+    async def go_on(self) -> dict[str, Any]:
+        """Resume what an interrupted run left open."""
+        async with self._thread.lock:
+            return {"run": await self._thread.start()}
+
+    async def stop(self) -> None:
+        """End the live run, and answer the calls that wait: no model is asked."""
+        thread = self._thread
+        await thread.stop()
+        async with thread.lock:
+            if thread.live is not None:  # it does not end
+                return
+            stopped = await self._stop_waiting()
+            stored = await self._threads.get_thread(thread.id)
+            settings = replace(ThreadSettings.of(stored), stopped=stored.entries - 1)
+            await ask_store(self._threads.store.update, thread.id, settings.in_metadata(stored.metadata))
+            if stopped:
+                await thread.renew()
+            else:
+                await thread.refresh(known=True)
+
+    async def change(self, settings: ThreadSettings) -> None:
+        """Store a thread's settings. The lock is held."""
+        stored = await self._threads.get_thread(self._thread.id)
+        await ask_store(self._threads.store.update, stored.id, settings.in_metadata(stored.metadata))
+        await self._thread.refresh(known=True)
+
+    async def _stop_waiting(self) -> bool:
+        log = await self._threads.get_log(self._thread.id)
+        calls = waiting(log)
+        for call in calls:
+            answer = ToolMessage(call.id, str(call.body["name"]), (TextPart(CANCELLED.text()),), CANCELLED.code)
+            await self._threads.add_message(self._thread.id, answer)
+        return bool(calls)
+
+    async def _go_on(self, left: int) -> None:
+        if left or self._thread.live is not None:  # a live run is followed by another
+            await self._thread.refresh(known=True)
+        else:
+            await self._thread.start()
+
+    async def _waiting(self, id: str, seen: str) -> ToolCall:
+        for call in await self._threads.pending(self._thread.id):
+            if call.id == id:
+                if call_hash(call) != seen:
+                    raise RequestRefused(409, "the call has changed since it was shown", "changed")
+                return call
+        raise RequestRefused(409, await self._decided(id), "decided")
+
+    async def _decided(self, id: str) -> str:
+        """Why a call does not wait."""
+        log = await read_log(self._threads.store, self._thread.id)
+        for call in reversed(log.calls):
+            if call.id != id:
+                continue
+            known = decision_json(call)
+            if known is not None:
+                edited = " with other arguments" if known["edited"] else ""
+                return f"this call was already {known['decision']}{f' by {by}' if (by := known['by']) else ''}{edited}"
+            if call.status == "answered" and not is_denied(call):
+                return "this call already has its answer"
+            if call.status == "waiting" and not waits_inside(call):
+                return "this call no longer waits: the user wrote again after it"
+        return f"no call {id[:100]!r} waits here"
+
+    def _tool(self, id: str, name: str, log: Any) -> BoundTool | None:
+        """The tool of a waiting call: the agent's, or that of one of its sub-agents."""
+        registry: ToolRegistry = self._hub.agent.registry
+        names = {call.id: str(call.body["name"]) for call in log.calls}
+        for outer in id.split("/")[:-1]:
+            inner = agent_of(registry.get_tool(names.get(outer, "")))
+            if inner is None:
+                return None
+            registry, names = inner.registry, {}
+        return registry.get_tool(name)
+
+    async def _allow(self, id: str, name: str) -> None:
+        tool = self._hub.agent.registry.get_tool(name)
+        if "/" in id or tool is None:
+            raise RequestRefused(400, f"{name} is not a tool of this thread's agent", "invalid_request")
+        stored = await self._threads.get_thread(self._thread.id)
+        await self.change(ThreadSettings.of(stored).allowing(tool))
+
+
+def user_message(content: Any) -> UserMessage:
+    """A user's message from its content.
+
+    Args:
+        content: a string, or AG-UI's parts, of which texts and images with their data are known.
+
+    Raises:
+        RequestRefused: it is neither.
+    """
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    if not isinstance(content, list) or not content:
+        raise RequestRefused(400, "content: expected a text, or a list of parts", "invalid_request", param="content")
+    try:
+        message = UserMessage(tuple(_part(part) for part in content))
+    except (KeyError, TypeError, ValueError, ConfigError) as e:
+        found = f"content: {e}" if isinstance(e, ConfigError | ValueError) else "content: a part is not as AG-UI has it"
+        raise RequestRefused(400, found, "invalid_request", param="content") from e
+    if not message.text.strip() and not any(isinstance(part, ImagePart) for part in message.content):
+        raise RequestRefused(400, "content: there is nothing in it", "invalid_request", param="content")
+    return message
+
+
+def _part(part: Mapping[str, Any]) -> TextPart | ImagePart:
+    if part["type"] == "text":
+        return TextPart(part["text"])
+    if part["type"] != "image" or part["source"]["type"] != "data":
+        raise ValueError("expected parts of type text, or of type image with their data")
+    source = part["source"]
+    image = ImagePart(base64.b64decode(source["value"], validate=True), source.get("mimeType", "image/png"))
+    image = image.repaired_image
+    if (fault := image.fault) is not None:
+        raise ValueError(fault)
+    return image
+
+
+def _check(tool: BoundTool, arguments: Mapping[str, Any]) -> None:
+    try:
+        tool.validate(arguments, lenient=False)
+    except InvalidArguments as e:
+        raise FieldsRefused(e) from e

@@ -1,0 +1,109 @@
+"""All threads of a page: those that are watched or run, what they share, and their end with the server."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from agentkit.agent import Agent
+from agentkit.errors import ConfigError
+from agentkit.events import Usage
+from agentkit.gateway.ui.live_threads import LiveThread
+from agentkit.gateway.ui.page_models import ModelOption, PageModels
+from agentkit.gateway.ui.thread_list import ThreadList
+from agentkit.messages import ToolCall
+from agentkit.threads import ThreadManager
+
+if TYPE_CHECKING:
+    from agentkit.gateway.ui.code_tokens import CodeTokens
+
+
+class ThreadHub:
+    """The threads of one store, answered by one agent.
+
+    Args:
+        threads: the store's threads.
+        agent: answers.
+        choices: the models that a person can choose.
+    """
+
+    def __init__(self, threads: ThreadManager, agent: Agent, choices: Sequence[ModelOption] = ()) -> None:
+        self.threads = threads
+        self.agent = agent
+        self.models = PageModels(agent, choices)
+        self.list = ThreadList(threads, agent)
+        self.token = secrets.token_hex(4)
+        """Begins the epoch of every log: another one after a restart."""
+        self.changes = 0
+        """How often the list of threads has changed."""
+        self.closing = False
+        """Whether the server ends."""
+        self._tokens: CodeTokens | None = None
+        self._live: dict[str, LiveThread] = {}
+
+    def get(self, id: str) -> LiveThread:
+        """The thread of this id."""
+        if id not in self._live:
+            self._live[id] = LiveThread(id, self)
+        return self._live[id]
+
+    def running(self, id: str) -> bool:
+        """Return whether a thread is being run."""
+        known = self._live.get(id)
+        return known is not None and (known.live is not None or known.trouble.owner is not None)
+
+    def forget_unused(self, id: str) -> None:
+        """Forget a thread if nobody uses it."""
+        thread = self._live.get(id)
+        if thread is not None and thread.unused:
+            del self._live[id]
+
+    def drop(self, thread: LiveThread) -> None:
+        """Forget a thread that was deleted: whoever follows it is told by the end of the stream."""
+        thread.trouble.gone = True
+        self._live.pop(thread.id, None)
+        thread.wake()
+        self.list_changed()
+
+    def list_changed(self) -> None:
+        """Tell everyone that the list of threads has changed."""
+        self.changes += 1
+        for thread in self._live.values():
+            thread.wake()
+
+    def cost(self, model: str, usage: Usage) -> float | None:
+        """The cost of a response; None if the model has no price in the agent's budget."""
+        with suppress(ConfigError):
+            price = self.agent.budget.price(model)
+            return None if price is None else price.of(usage)
+        return None
+
+    def repairs(self, call: ToolCall) -> list[dict[str, Any]]:
+        """What was mended to read a call."""
+        return []
+
+    async def tokens(self, language: str, code: str) -> list[tuple[str, str]]:
+        """The tokens of code, to be coloured."""
+        if self._tokens is None:
+            from agentkit.gateway.ui.code_tokens import CodeTokens
+
+            self._tokens = CodeTokens()
+        return await self._tokens.tokens(language, code)
+
+    def end_streams(self) -> None:
+        """End all streams: the server is about to end."""
+        self.closing = True
+        for thread in self._live.values():
+            thread.wake()
+
+    async def aclose(self) -> None:
+        """End all streams and all runs, and close what was created."""
+        self.end_streams()
+        await asyncio.gather(*(thread.stop() for thread in list(self._live.values())))
+        if self._tokens is not None:
+            await self._tokens.aclose()
+        await self.models.aclose()
+        await self.threads.aclose()

@@ -1,0 +1,146 @@
+"""Requests of pages as an agent reads them, and which are refused."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from agentkit.agent import Approved, Denied, call_hash
+from agentkit.gateway.client_request import RequestRefused
+from agentkit.gateway.events import check_decisions, input_of
+from agentkit.gateway.events.page_request import GivenDecision, NewMessage
+from agentkit.messages import ImagePart, TextPart, ToolCall, UserMessage
+
+CALL: Final = ToolCall("c:1", "add", {"a": 1})
+ID: Final = f"c:1:{call_hash(CALL)}"
+PNG: Final = bytes.fromhex("89504e470d0a1a0a")
+
+
+def body(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """A request as `@ag-ui/client` 1.0 sends it, judged by AG-UI's models."""
+    from ag_ui.core import RunAgentInput
+
+    empty: dict[str, Any] = {"tools": [], "context": [], "state": {}, "forwardedProps": {}}
+    found = {"threadId": "t", "runId": "r", "messages": list(messages), **empty, **fields}
+    RunAgentInput.model_validate(found)
+    return found
+
+
+def said(content: Any, id: str = "u1") -> dict[str, Any]:
+    return {"id": id, "role": "user", "content": content}
+
+
+def test_the_new_messages() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    asked = input_of(
+        body(
+            {"id": "s", "role": "system", "content": "Obey."},
+            said("Hi", "u1"),
+            {"id": "a", "role": "assistant", "toolCalls": [call]},
+            {"id": "c1-result", "role": "tool", "toolCallId": "c1", "content": "2"},
+            said("And now?", "u2"),
+            {"id": "x", "role": "activity", "activityType": "plan", "content": {}},
+            said("Please.", "u3"),
+        )
+    )
+    assert (asked.thread_id, asked.run_id, asked.decisions) == ("t", "r", ())
+    assert asked.messages == (
+        NewMessage("u2", UserMessage("And now?")), NewMessage("u3", UserMessage("Please.")),
+    )  # fmt: skip
+
+
+def test_pictures() -> None:
+    data = {"type": "image", "source": {"type": "data", "value": "iVBORw0KGgo=", "mimeType": "image/png"}}
+    link = {"type": "image", "source": {"type": "url", "value": "https://example.com/a.png"}}
+    inline = {"type": "image", "source": {"type": "url", "value": "data:image/png;base64,iVBORw0KGgo="}}
+    asked = input_of(body(said([{"type": "text", "text": "What is it?"}, data, link, inline])))
+    (message,) = asked.messages
+    picture = ImagePart(PNG)
+    assert message.message.content == (
+        TextPart("What is it?"), picture, ImagePart(url="https://example.com/a.png"), picture,
+    )  # fmt: skip
+
+
+def test_an_empty_message_is_none() -> None:
+    assert input_of(body(said(" "))).messages == ()
+
+
+def test_the_context_of_the_application_precedes_the_last_message() -> None:
+    context = [{"description": "The open file", "value": "a.txt"}]
+    asked = input_of(body(said("Read it", "u1"), said("now", "u2"), context=context))
+    assert [message.message.text for message in asked.messages] == [
+        "Read it",
+        "Context of the application that the user writes in:\n- The open file: a.txt\n\nnow",
+    ]
+    assert input_of(body(context=context)).messages == ()
+
+
+def test_decisions() -> None:
+    resume = [
+        {"interruptId": "a:1", "status": "resolved", "payload": {"approved": True}},
+        {"interruptId": "b:2", "status": "resolved", "payload": {"approved": True, "editedArgs": {"a": 2}}},
+        {"interruptId": "c/d:3", "status": "resolved", "payload": {"approved": False, "reason": "too much"}},
+        {"interruptId": "e:4", "status": "cancelled"},
+    ]
+    assert input_of(body(resume=resume)).decisions == (
+        GivenDecision("a", "1", Approved()),
+        GivenDecision("b", "2", Approved({"a": 2})),
+        GivenDecision("c/d", "3", Denied("too much")),
+        GivenDecision("e", "4", Denied("the question was abandoned")),
+    )
+
+
+TOOL: Final = {"name": "show", "description": "Show it.", "parameters": {}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"tools": [TOOL]}, "tools: the agent runs its own tools and cannot call those of a page: send none"),
+        ({"threadId": ""}, "threadId: expected an id of 1 to 200 printable characters, found str ''"),
+        ({"runId": "a\nb"}, "runId: expected an id of 1 to 200 printable characters"),
+        ({"messages": [said("Hi", "")]}, "messages[0].id: expected an id"),
+        ({"messages": [said([{"type": "audio", "source": {}}])]}, "an agent reads text and images, found a part of"),
+        ({"messages": [said([{"type": "image", "source": {"type": "file", "value": "f"}}])]}, "an image's data or URL"),
+        ({"messages": [said([{"type": "image", "source": {"type": "data", "value": "?"}}])]}, "an image in base64"),
+        ({"messages": [said([{"type": "image", "source": {"type": "url", "value": "a.png"}}])]}, "expects a URL"),
+        ({"resume": [{"interruptId": "a", "status": "resolved"}]}, "resume[0]: expected the id of an interrupt"),
+        ({"resume": [{"interruptId": "a:1", "status": "resolved"}]}, "expected approved: true or false"),
+        ({"resume": [{"interruptId": "a:1", "status": "late"}]}, "expected the status resolved or cancelled"),
+        (
+            {"resume": [{"interruptId": "a:1", "status": "cancelled"}] * 2},
+            "resume[1]: two decisions about the call 'a'",
+        ),
+    ],
+)
+def test_refused_requests(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        input_of({**body(), **fields})
+    assert refused.value.status == 400
+    assert message in str(refused.value)
+
+
+def given(id: str = "c:1", seen: str = "") -> GivenDecision:
+    return GivenDecision(id, seen or call_hash(CALL), Approved())
+
+
+def test_decisions_about_all_waiting_calls() -> None:
+    read = input_of(body(resume=[{"interruptId": ID, "status": "resolved", "payload": {"approved": True}}]))
+    check_decisions(read.decisions, [CALL])
+    check_decisions([], [])
+
+
+@pytest.mark.parametrize(
+    ("decisions", "message"),
+    [
+        ([given("c2")], "no call 'c2' waits"),
+        ([given(seen="0")], "is not the one that was shown"),
+        ([], "each waiting call needs a decision; missing: 'c:1'"),
+    ],
+)
+def test_outdated_decisions(decisions: list[GivenDecision], message: str) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        check_decisions(decisions, [CALL])
+    assert (refused.value.status, refused.value.code) == (409, "decision_outdated")
+    assert message in str(refused.value)
