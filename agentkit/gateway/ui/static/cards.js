@@ -128,7 +128,7 @@ export class CallCard {
       this.asks.append(approval.element);
     }
     if (call.status === "unknown") this.outcome ??= this.asks.appendChild(outcomeForm(call, this.shared.actions));
-    else if (call.status !== "done" || !this.outcome?.dataset.sent) {
+    else if (call.status === "running" || !this.outcome?.dataset.sent) {
       this.outcome?.remove();
       this.outcome = null;
     }
@@ -172,12 +172,13 @@ function outcomeForm(call, actions) {
   const box = make("div", { class: "approval outcome", role: "group", "aria-label": `Outcome of ${shown(call.name)}` });
   const button = (name, run, kind = "") => make("button", { type: "button", class: kind, onclick: run }, name);
   const send = async (happened, text) => {
+    box.dataset.sent = "true"; // before the event that answers the call
     try {
       await actions.outcome(call.id, { happened, text });
-      box.dataset.sent = "true";
       note.textContent = happened ? "Noted: it happened." : "Noted: it did not happen.";
       buttons.replaceChildren(button("Continue", () => actions.continue_(), "primary"));
     } catch (error) {
+      delete box.dataset.sent;
       note.textContent = error.message;
     }
   };
