@@ -349,6 +349,13 @@ def test_events_again_draw_the_same(page: Modules) -> None:
     assert page.run("() => tree(conversation.list)") == before
 
 
+def test_a_snapshot_right_after_other_events_is_drawn(page: Modules) -> None:
+    """Both in one frame: what the first events changed no longer exists."""
+    page.apply(started(), *text("a"))
+    page.apply(*text("b"), snapshot(stored_reply("m1", "new")))
+    assert page.text(".markdown") == ["new"]
+
+
 def test_next_and_previous_message(page: Modules) -> None:
     page.apply(long_thread(4))
     alive(page)
