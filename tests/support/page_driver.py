@@ -11,6 +11,7 @@ from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Locator,
 
 SECONDS: Final = 15.0  # that a state may take to show: a busy machine
 
+
 def opened(**options: Any) -> BrowserContext:
     """A window with storage of its own: width 1280 and height 900, unless the options differ."""
     context = chromium().new_context(viewport=options.pop("viewport", {"width": 1280, "height": 900}), **options)
@@ -147,7 +148,7 @@ class Tab:
 
     def card(self, name: str, nth: int = 0) -> Card:
         """The nth card of a tool's calls."""
-        return Card(self, self.log.get_by_role("region", name=re.compile(f"^Call of {re.escape(name)}:")).nth(nth))
+        return Card(self, self.log.get_by_role("group", name=re.compile(f"^Call of {re.escape(name)}:")).nth(nth))
 
     def cards(self) -> list[tuple[str, str]]:
         """The tools and states of all cards, in order."""

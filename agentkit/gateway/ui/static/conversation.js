@@ -9,7 +9,8 @@ import { AnswerView, UserView } from "./message_views.js";
 import { ALL, emptyState, reduce, waitingCalls } from "./state.js";
 
 const FIRST = 60; // messages of a snapshot that are built at once
-const SLICE = 8; // ms of building in one idle slice
+const BATCH = 25; // messages whose layout is skipped together while they are off the screen
+const SLICE = 10; // ms of building in one idle slice
 const NEAR = 48; // px from the end that count as the end
 const QUIET = new Set(["TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT", "TOOL_CALL_ARGS"]);
 
@@ -24,10 +25,10 @@ export class Conversation {
     this.list = make("div", { class: "messages" });
     this.newer = make("button", { type: "button", class: "newer", hidden: true, onclick: () => this.#toEnd() }, "↓ new");
     root.append(this.list, this.newer);
-    this.shared = { actions, cards: new Map(), state: null, waiting: new WaitingCalls(), openCall: (id) => this.focusCard(id) };
+    this.shared = { actions, cards: new Map(), state: null, noted: new Set(), waiting: new WaitingCalls(), openCall: (id) => this.focusCard(id) };
     this.top = 0; // where it was scrolled to
     root.addEventListener("scroll", () => this.#scrolled(), { passive: true });
-    new ResizeObserver(() => this.atEnd && this.#toEnd()).observe(this.list);
+    new ResizeObserver(() => this.#stay()).observe(this.list);
     setInterval(() => this.#tick(), 1000);
     this.reset();
   }
@@ -37,6 +38,7 @@ export class Conversation {
     this.state = emptyState();
     this.shared.state = this.state;
     this.dirty = new Set([ALL]);
+    this.top = 0;
     this.atEnd = true;
     this.said = "";
     this.#schedule();
@@ -45,10 +47,17 @@ export class Conversation {
   /** Apply one AG-UI event. */
   apply(event) {
     for (const id of reduce(this.state, event)) this.dirty.add(id);
+    if (event.type === "RUN_STARTED") this.#forgetNoted();
     if (this.dirty.size) this.#schedule();
     if (QUIET.has(event.type)) return;
     this.#announce(event.type === "MESSAGES_SNAPSHOT");
     this.onChange();
+  }
+
+  /** It continues: what was noted of unknown outcomes asks for nothing more. */
+  #forgetNoted() {
+    for (const id of this.shared.noted) this.dirty.add(this.state.calls.get(id)?.message ?? ALL);
+    this.shared.noted.clear();
   }
 
   /** What the thread is doing. @returns {{state: string, waiting: {id: string, name: string}[], running: boolean, empty: boolean}} */
@@ -107,12 +116,12 @@ export class Conversation {
     this.frame = null;
     const { dirty } = this;
     this.dirty = new Set();
+    const fresh = [...dirty].some((id) => !this.views?.has(id) || this.state.messages.get(id)?.open);
     if (dirty.has(ALL)) this.#rebuild();
     else for (const id of dirty) this.#draw(id);
     if (!dirty.size) return;
     this.shared.waiting.place();
-    if (this.atEnd) this.#toEnd();
-    else this.newer.hidden = false;
+    if (!this.#stay() && fresh) this.newer.hidden = false;
   }
 
   #rebuild() {
@@ -132,13 +141,15 @@ export class Conversation {
 
   /** Build the messages from an index on, above those that are built. */
   #buildTo(index) {
-    const { order } = this.state;
-    const from = Math.max(0, index);
-    if (from >= this.first) return;
-    const fresh = document.createDocumentFragment();
-    for (const id of order.slice(from, this.first)) fresh.append(this.#view(id).element);
+    while (this.first > Math.max(0, index)) this.list.prepend(this.#batch());
+  }
+
+  /** The messages before the first built one, built. */
+  #batch() {
+    const from = Math.max(0, this.first - BATCH);
+    const batch = make("div", { class: "batch" }, ...this.state.order.slice(from, this.first).map((id) => this.#view(id).element));
     this.first = from;
-    this.list.prepend(fresh);
+    return batch;
   }
 
   #later() {
@@ -154,10 +165,9 @@ export class Conversation {
     const before = anchor?.getBoundingClientRect().top ?? 0;
     this.root.style.overflowAnchor = "none";
     const fresh = document.createDocumentFragment();
-    while (this.first > 0 && performance.now() < end) fresh.prepend(this.#view(this.state.order[--this.first]).element);
+    while (this.first > 0 && performance.now() < end) fresh.prepend(this.#batch());
     this.list.prepend(fresh);
-    if (this.atEnd) this.#toEnd();
-    else if (anchor) this.root.scrollTop += anchor.getBoundingClientRect().top - before;
+    if (!this.#stay() && anchor) this.root.scrollTop += anchor.getBoundingClientRect().top - before;
     this.root.style.overflowAnchor = "";
     this.#later();
   }
@@ -172,16 +182,14 @@ export class Conversation {
   #draw(id) {
     const view = this.views.get(id);
     if (view) return view.update(this.state.messages.get(id));
-    const index = this.state.order.indexOf(id);
-    if (index < 0) return undefined;
-    if (index < this.first) {
-      // A message that is not built is drawn with the others. One before the built ones moves them.
-      if (index !== this.first - 1 || this.views.size) return undefined;
-    }
-    const next = this.state.order.slice(index + 1).find((one) => this.views.has(one));
+    const index = this.state.order.lastIndexOf(id);
+    if (index < this.first) return undefined; // it is built with its batch
+    const next = this.views.get(this.state.order[index + 1]);
     const { element } = this.#view(id);
-    this.list.insertBefore(element, next ? this.views.get(next).element : null);
-    return undefined;
+    if (next) return next.element.before(element);
+    let last = this.list.lastElementChild;
+    if (!last || last.childElementCount >= BATCH) last = this.list.appendChild(make("div", { class: "batch" }));
+    return last.append(element);
   }
 
   // ---------------------------------------------------------------- place, clock, status
@@ -195,10 +203,18 @@ export class Conversation {
     this.top = scrollTop;
   }
 
+  /** Stay at the end, if it is there and was not scrolled since. @returns {boolean} whether it is there */
+  #stay() {
+    if (this.root.scrollTop < this.top) this.#scrolled();
+    if (this.atEnd) this.#toEnd();
+    return this.atEnd;
+  }
+
   #toEnd() {
     this.atEnd = true;
     this.newer.hidden = true;
     this.root.scrollTop = this.root.scrollHeight;
+    this.top = this.root.scrollTop;
   }
 
   #tick() {

@@ -59,7 +59,7 @@ const EVENTS = {
     return known;
   },
   RUN_FINISHED(state, { runId, outcome }) {
-    for (const one of outcome?.interrupts ?? []) wait(state, { toolCallId: one.toolCallId, reason: one.message, hash: hashOf(one) });
+    for (const one of outcome?.interrupts ?? []) wait(state, { toolCallId: one.toolCallId, ...one.metadata?.agentkit });
     return settle(state, runId, (outcome?.type ?? outcome) === "cancelled" ? "stopped" : "complete");
   },
   RUN_ERROR(state, { message, runId }) {
@@ -109,8 +109,8 @@ const EVENTS = {
 const CUSTOM = {
   "agentkit:thread"(state, value) {
     state.thread = value;
-    if (value.run || value.state === "running" || state.run === null) return [];
-    return settle(state, state.run, "complete");
+    if (value.run || value.state === "running") return [];
+    return [...lose(state), ...(state.run === null ? [] : settle(state, state.run, "complete"))];
   },
   "agentkit:user"(state, { id, seq, content, created, queued }) {
     const message = state.messages.get(id) ?? insert(state, newMessage(id, "user"));
@@ -137,6 +137,10 @@ const CUSTOM = {
     const message = state.messages.get(messageId);
     if (message) message.usage = usage;
     return message && [messageId];
+  },
+  "agentkit:stored"(state, { messageId, ...about }) {
+    const message = state.messages.get(messageId);
+    return message && take(message, about);
   },
   "agentkit:invented": (state, { messageId, text }) => add(assistant(state, messageId || state.turn), "invented", text),
   "agentkit:unread": (state, { messageId, text, name }) => add(assistant(state, messageId || state.turn), "unread", text, name),
@@ -234,8 +238,6 @@ function wait(state, value) {
   return [call.message];
 }
 
-const hashOf = ({ id, toolCallId }) => (id?.startsWith(`${toolCallId}:`) ? id.slice(toolCallId.length + 1) : undefined);
-
 function answer(call, content, about, error) {
   call.result = content;
   call.status = about?.status ?? (error ? "failed" : "done");
@@ -268,6 +270,13 @@ function close(message) {
   for (const part of message.parts) if (part.kind === "thinking") part.done = true;
 }
 
+/** The process that ran an interrupted thread is dead, which may show only once its lease has expired: its calls are unknown. */
+function lose({ thread, calls }) {
+  const lost = thread?.state === "interrupted" ? [...calls.values()].filter(({ status }) => status === "running") : [];
+  for (const call of lost) call.status = "unknown";
+  return lost.map(({ message }) => message);
+}
+
 /** The named members that are given. */
 function known(from, names) {
   return Object.fromEntries(names.filter((name) => from?.[name] != null).map((name) => [name, from[name]]));
@@ -294,6 +303,7 @@ function loadMessages(state, { messages }) {
     else if (message.role === "assistant") loadAnswer(state, message);
     else if (message.role === "tool") EVENTS.TOOL_CALL_RESULT(state, message);
   }
+  lose(state);
   return [ALL];
 }
 
