@@ -96,8 +96,8 @@ export const api = {
   highlight: async (language, code) => (await json("POST", "highlight", { language, code })).tokens,
   async export_(id, as) {
     const reply = await request("GET", at(id, `/export?as=${as}`));
-    const named = /filename="?([^";]+)/.exec(reply.headers.get("Content-Disposition") || "");
-    return { blob: await reply.blob(), name: named ? named[1] : `thread.${as === "markdown" ? "md" : "json"}` };
+    const [, name] = /filename\*=UTF-8''([^;]+)/.exec(reply.headers.get("Content-Disposition")) ?? [];
+    return { blob: await reply.blob(), name: decodeURIComponent(name ?? "thread") };
   },
 };
 

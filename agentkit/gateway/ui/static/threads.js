@@ -38,7 +38,7 @@ export class ThreadList {
   // Fetch again what is shown. A later request makes an earlier answer void.
   async refresh() {
     const turn = (this.turn = {});
-    const limit = Math.max(50, Math.min(this.threads.length, 500));
+    const limit = Math.max(50, Math.min(this.threads.length, 200));
     const { threads, more } = await this.load({ q: this.query, limit });
     if (turn !== this.turn) return;
     Object.assign(this, { threads, more });
@@ -47,7 +47,7 @@ export class ThreadList {
 
   async loadMore() {
     const turn = (this.turn = {});
-    const before = this.threads.at(-1)?.updated ?? "";
+    const before = this.threads.at(-1)?.id ?? "";
     const { threads, more } = await this.load({ q: this.query, before });
     if (turn !== this.turn) return;
     const known = new Set(this.threads.map(({ id }) => id));
