@@ -22,6 +22,7 @@ export class Approval {
     Object.assign(this, { call, actions, all, busy: false, form: null });
     this.count = make("span", { class: "count" });
     this.note = make("p", { class: "fault", role: "alert" });
+    this.sent = make("p", { class: "sent" });
     this.content = make("div", { class: "effect" }, ...effectView(call, actions));
     this.reason = make("p", { class: "why" }, `Why it asks: ${shown(call.reason || `${call.name} needs approval`)}`);
     this.extra = make("div", { class: "extra" });
@@ -33,6 +34,7 @@ export class Approval {
       this.content,
       this.reason,
       this.note,
+      this.sent,
       this.extra,
       this.buttons,
     );
@@ -134,10 +136,10 @@ export class Approval {
     if (!this.#ready()) return;
     this.busy = true;
     this.element.setAttribute("aria-busy", "true");
-    this.note.textContent = "";
+    this.note.textContent = this.sent.textContent = "";
     try {
       await this.actions.decide(this.call.id, { hash: this.call.hash, ...decision });
-      this.note.textContent = "Sent.";
+      this.sent.textContent = "Sent.";
     } catch (error) {
       this.busy = false;
       this.#refused(error);

@@ -12,7 +12,7 @@ import { duration, effectView, LiveArguments, resultView, rows, shown } from "./
 const STATES = {
   writing: ["✎", "writing"],
   planned: ["○", "ready"],
-  waiting: ["❚❚", "waiting for you"],
+  waiting: ["◆", "waiting for you"],
   approved: ["✓", "approved"],
   running: ["◌", "running"],
   done: ["●", "done"],

@@ -46,9 +46,9 @@ export class UserView {
     this.element.classList.toggle("queued", queued);
     const text = () => parts.filter((part) => part.type === "text").map((part) => part.text).join("\n\n");
     this.footer.replaceChildren(
-      make("span", {}, queued ? "queued: sent when the agent has finished" : created ? clock(created) : ""),
       copyButton(text, actions),
       ...(seq === undefined ? [] : [footerButton("Fork", "Fork the thread after this message", () => actions.fork(seq))]),
+      make("span", {}, queued ? "queued: sent when the agent has finished" : created ? clock(created) : ""),
     );
   }
 
@@ -148,7 +148,7 @@ export class AnswerView {
     const text = () => message.parts.filter((part) => part.kind === "text").map(textOf).join("").trim();
     this.meta.textContent = metaText(message);
     const fork = message.seq === undefined ? [] : [footerButton("Fork", "Fork the thread after this message", () => actions.fork(message.seq))];
-    if (!this.footer.childElementCount || this.forkable !== fork.length) this.footer.replaceChildren(copyButton(text, actions), ...fork, this.rawButton, this.meta);
+    if (!this.footer.childElementCount || this.forkable !== fork.length) this.footer.replaceChildren(this.meta, copyButton(text, actions), ...fork, this.rawButton);
     this.forkable = fork.length;
     return undefined;
   }
