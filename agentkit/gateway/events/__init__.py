@@ -3,6 +3,7 @@
 from agentkit.gateway.events.ag_ui import AgUiRun, sse
 from agentkit.gateway.events.ag_ui_request import input_of
 from agentkit.gateway.events.ai_sdk import HEADERS, AiSdkRun
+from agentkit.gateway.events.ai_sdk_request import chat_input_of
 from agentkit.gateway.events.page_request import PageRequest, check_decisions
 from agentkit.gateway.events.page_streams import ag_ui_stream, ai_sdk_stream
 
@@ -13,6 +14,7 @@ __all__ = [
     "PageRequest",
     "ag_ui_stream",
     "ai_sdk_stream",
+    "chat_input_of",
     "check_decisions",
     "input_of",
     "sse",
