@@ -2,11 +2,11 @@
 
 import { $, icon, make } from "./dom.js";
 
-const EXPORTS = [
-  ["json", "JSON (agentkit)"],
-  ["openai", "OpenAI messages"],
-  ["anthropic", "Anthropic messages"],
-  ["markdown", "Markdown"],
+export const EXPORTS = [
+  ["json", "Export: JSON (agentkit)"],
+  ["openai", "Export: OpenAI messages"],
+  ["anthropic", "Export: Anthropic messages"],
+  ["markdown", "Export: Markdown"],
 ];
 
 function short(count) {
@@ -14,7 +14,7 @@ function short(count) {
   return `${Number((count / unit).toPrecision(3))}${sign}`;
 }
 
-export function useText({ inputTokens = 0, outputTokens = 0 } = {}, cost = null) {
+function useText({ inputTokens = 0, outputTokens = 0 } = {}, cost = null) {
   if (!inputTokens && !outputTokens) return "";
   const money = cost === null ? "" : ` · $${cost < 0.995 ? cost.toPrecision(2) : cost.toFixed(2)}`;
   return `${short(inputTokens)} in · ${short(outputTokens)} out${money}`;
@@ -25,8 +25,6 @@ function fill(select, options, value) {
   const all = value && !values.includes(value) ? [[value, value], ...options] : options;
   select.replaceChildren(...all.map(([each, text]) => make("option", { value: each }, text)));
   select.value = value;
-  // A select is as wide as its widest option: here, as the chosen one.
-  select.style.width = `calc(${(select.selectedOptions[0]?.text.length ?? 4) + 1}ch + 2rem)`;
 }
 
 export class Header {
@@ -58,7 +56,7 @@ export class Header {
       make("p", { id: "menu-usage" }),
       item("Rename", () => this.rename()),
       item("Fork this thread", this.actions.fork),
-      ...EXPORTS.map(([form, text]) => item(`Export: ${text}`, () => this.actions.exportAs(form))),
+      ...EXPORTS.map(([form, text]) => item(text, () => this.actions.exportAs(form))),
       item("Delete…", this.actions.remove, true),
     );
   }
