@@ -28,7 +28,7 @@ function fill(select, options, value) {
 }
 
 export class Header {
-  // `actions`: rename(title), change({model} | {format} | {revoke}), exportAs(form), fork(), remove()
+  // `actions`: change({title} | {model} | {format} | {revoke}), exportAs(form), fork(), remove()
   constructor(actions) {
     this.actions = actions;
     $("menu-button").append(icon("menu"));
@@ -42,16 +42,20 @@ export class Header {
     });
     title.addEventListener("change", () => {
       const text = title.value.trim();
-      if (text && text !== this.title) actions.rename(text);
+      if (text && text !== this.title) actions.change({ title: text });
       else title.value = this.title;
     });
-    for (const name of ["model", "format"]) $(name).addEventListener("change", () => actions.change({ [name]: $(name).value }));
+    for (const name of ["model", "format"]) {
+      $(name).addEventListener("change", () => actions.change({ [name]: $(name).value }));
+    }
     this.fillMenu();
   }
 
   fillMenu() {
-    const item = (text, run, danger) =>
-      make("button", { type: "button", class: danger ? "danger" : null, onclick: () => ($("menu").hidePopover(), run()) }, text);
+    const item = (text, run, danger) => {
+      const onclick = () => ($("menu").hidePopover(), run());
+      return make("button", { type: "button", class: danger && "danger", onclick }, text);
+    };
     $("menu").append(
       make("p", { id: "menu-usage" }),
       item("Rename", () => this.rename()),
@@ -85,14 +89,11 @@ export class Header {
 
   showAllowed(allowed) {
     $("allowed").hidden = !allowed.length;
-    const chips = allowed.map((tool) =>
-      make(
-        "span",
-        { class: "chip" },
-        tool,
-        make("button", { type: "button", class: "icon", "aria-label": `No longer always allow ${tool}`, title: "Ask again", onclick: () => this.actions.change({ revoke: tool }) }, icon("close")),
-      ),
-    );
+    const chips = allowed.map((tool) => {
+      const onclick = () => this.actions.change({ revoke: tool });
+      const about = { type: "button", class: "icon", "aria-label": `No longer always allow ${tool}`, title: "Ask again" };
+      return make("span", { class: "chip" }, tool, make("button", { ...about, onclick }, icon("close")));
+    });
     $("allowed").replaceChildren("Always allowed: ", ...chips);
   }
 }

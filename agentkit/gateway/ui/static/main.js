@@ -71,13 +71,7 @@ const composer = new Composer({
   notify,
 });
 
-const header = new Header({
-  rename: (title) => change({ title }),
-  change,
-  exportAs,
-  fork: () => fork(),
-  remove,
-});
+const header = new Header({ change, exportAs, fork: () => fork(), remove });
 
 function drawOutbox() {
   composer.drawOutbox(
@@ -149,8 +143,8 @@ async function fork(seq) {
 
 async function remove() {
   const { id } = page;
-  const sure = await confirm("Delete this thread?", `“${page.thread?.title || "Untitled"}” and all its messages are deleted. This cannot be undone.`, "Delete");
-  if (!sure) return;
+  const text = `“${page.thread?.title || "Untitled"}” and all its messages are deleted. This cannot be undone.`;
+  if (!(await confirm("Delete this thread?", text, "Delete"))) return;
   await attempt(async () => {
     await api.remove(id);
     if (page.id === id) go("#/");
@@ -168,13 +162,14 @@ function told(thread) {
 
 function applied(event) {
   const { type, name, value } = event;
-  if (type === "CUSTOM" && name === "agentkit:thread") told(value);
-  else if (type === "CUSTOM" && name === "agentkit:threads") refreshSoon();
-  else if (type === "CUSTOM" && name === "agentkit:user") {
+  if (name === "agentkit:thread") told(value);
+  else if (name === "agentkit:threads") refreshSoon();
+  else if (name === "agentkit:user") {
     page.queued[value.queued ? "add" : "delete"](value.id);
     composer.last = textOf(value.content);
+  } else if (type === "MESSAGES_SNAPSHOT") {
+    composer.last = textOf(event.messages.findLast(({ role }) => role === "user")?.content ?? "");
   }
-  else if (type === "MESSAGES_SNAPSHOT") composer.last = textOf(event.messages.findLast(({ role }) => role === "user")?.content ?? "");
   else if (type === "RUN_STARTED") page.error = "";
   else if (type === "STEP_STARTED") page.queued.clear(); // the model has been asked with them
   else if (type === "RUN_ERROR") page.error = event.message;
@@ -182,7 +177,9 @@ function applied(event) {
   draw();
 }
 
-const textOf = (content) => (typeof content === "string" ? content : content.findLast((part) => part.type === "text")?.text ?? "");
+function textOf(content) {
+  return typeof content === "string" ? content : content.findLast(({ type }) => type === "text")?.text ?? "";
+}
 
 function hear(event) {
   try {
@@ -199,21 +196,25 @@ function banners() {
   if (page.status === "reconnecting") rows.push({ kind: "amber", text: "The connection was lost. Reconnecting…" });
   if (page.status === "gone") rows.push({ kind: "red", text: "This thread does not exist, or was deleted." });
   if (!thread || page.status === "gone") return rows;
-  const live = thread.state === "running";
-  const again = { button: "Try again", run: () => attempt(() => api.resume(page.id)) };
-  if (live && !thread.run) rows.push({ kind: "info", text: "Another program is working on this thread. What it writes is shown here." });
-  if (thread.state === "damaged") rows.push({ kind: "red", text: `The record of this thread is damaged. ${thread.problem}` });
-  else if (thread.state === "interrupted") rows.push({ ...again, kind: "amber", button: "Continue", text: thread.problem || "This thread was interrupted." });
-  else if (thread.problem || page.error) rows.push({ kind: "red", text: thread.problem || page.error, ...(live ? {} : again) });
+  const { state, problem } = thread;
+  const run = () => attempt(() => api.resume(page.id));
+  if (state === "running" && !thread.run) {
+    rows.push({ kind: "info", text: problem || "Another program is working on this thread. What it writes is shown here." });
+  } else if (state === "damaged") rows.push({ kind: "red", text: `The record of this thread is damaged. ${problem}` });
+  else if (state === "interrupted") {
+    rows.push({ kind: "amber", text: problem || "This thread was interrupted.", button: "Continue", run });
+  } else if (state === "running") return rows;
+  else if (problem || page.error) rows.push({ kind: "red", text: problem || page.error, button: "Try again", run });
   return rows;
 }
 
 function draw() {
-  const { thread, setup } = page;
+  const { thread, setup, status } = page;
   if (!setup) return;
   header.show(thread, setup, page.chosen);
   showBanners(banners());
-  const closed = page.status === "gone" ? "This thread does not exist" : thread?.state === "damaged" ? "This thread is damaged" : "";
+  const damaged = thread?.state === "damaged";
+  const closed = status === "gone" ? "This thread does not exist" : damaged ? "This thread is damaged" : "";
   const waiting = thread?.waiting ?? 0;
   composer.show({ live: thread?.state === "running", waiting, queued: page.queued.size, closed });
   $("start").hidden = Boolean(page.id);
@@ -253,7 +254,8 @@ function open(id) {
   list.mark(id);
   drawOutbox();
   draw();
-  if (id) page.stream = follow(id, { onEvent: (event) => id === page.id && hear(event), onStatus: (status) => id === page.id && heardStatus(status) });
+  const here = (run) => (value) => id === page.id && run(value);
+  if (id) page.stream = follow(id, { onEvent: here(hear), onStatus: here(heardStatus) });
   if (!id || matchMedia("(hover: hover)").matches) $("text").focus();
 }
 
@@ -324,7 +326,8 @@ async function commands(query) {
   const words = query.toLowerCase().split(/\s+/);
   const fits = ({ group, text }) => words.every((word) => `${group} ${text}`.toLowerCase().includes(word));
   const { threads } = query ? await api.threads({ q: query, limit: 8 }).catch(() => list) : list;
-  const found = threads.slice(0, 8).map(({ id, title }) => ({ group: "thread", text: title || "Untitled", run: () => go(addressOf(id)) }));
+  const link = ({ id, title }) => ({ group: "thread", text: title || "Untitled", run: () => go(addressOf(id)) });
+  const found = threads.slice(0, 8).map(link);
   return query ? [...rows.filter(fits), ...found] : [...found.slice(0, 4), ...rows];
 }
 
@@ -339,7 +342,8 @@ const help = installKeys([
 ]);
 
 function escape(event) {
-  if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || document.querySelector("dialog[open], :popover-open")) return;
+  if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
+  if (document.querySelector("dialog[open], :popover-open")) return;
   if (document.body.classList.contains("drawer")) closeDrawer();
   else if (event.target === $("text") || !event.target.matches("input, textarea, select")) composer.escape();
 }
