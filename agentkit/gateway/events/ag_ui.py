@@ -35,10 +35,10 @@ from agentkit.gateway.events.run_encoder import (
     PageEvent,
     RunEncoder,
     call_status,
+    page_content,
     run_error,
-    shown,
 )
-from agentkit.gateway.reply_parts import line
+from agentkit.gateway.reply_parts import json_string, line
 from agentkit.messages import ImagePart, ToolCall
 from agentkit.toolspec import ToolSpec
 
@@ -46,6 +46,14 @@ PROTOCOL: Final = "1.0"
 """The version of AG-UI."""
 
 _NAMES: Final = {Text: "TEXT_MESSAGE", Thinking: "REASONING_MESSAGE"}
+_DELTAS: Final = {
+    "TEXT_MESSAGE_CONTENT": "messageId",
+    "REASONING_MESSAGE_CONTENT": "messageId",
+    "TOOL_CALL_ARGS": "toolCallId",
+    "text-delta": "id",
+    "reasoning-delta": "id",
+}
+"""The events with a delta of text, including the AI SDK's, and the field of each that says where it belongs."""
 
 
 class AgUiRun(RunEncoder):
@@ -192,7 +200,7 @@ class AgUiRun(RunEncoder):
         seconds = event.seconds if isinstance(event, ToolCompleted | ToolFailed) else None
         how = _ours(status=call_status(result.code), code=result.code, seconds=seconds)
         ids = {"messageId": f"{id}-result", "toolCallId": id, "role": "tool"}
-        self._put("TOOL_CALL_RESULT", **ids, content=content_of(shown(result)), metadata=how)
+        self._put("TOOL_CALL_RESULT", **ids, content=content_of(page_content(result)), metadata=how)
 
     def _interrupt(self, call: ToolCall) -> PageEvent:
         return interrupt_of(call, self._reasons.get(call.id, ""), self.tools.get(call.name))
@@ -209,6 +217,10 @@ def sse(event: Mapping[str, Any], id: str = "") -> bytes:
     b'id: a.1\ndata: {"type":"RUN_ERROR","message":"no"}\n\n'
     """
     head = f"id: {id}\n" if id else ""
+    kind = event["type"]
+    if (place := _DELTAS.get(kind)) is not None and len(event) == 3:  # nearly all events: here in a fifth of the time
+        fields = f'"type":"{kind}","{place}":{json_string(event[place])},"delta":{json_string(event["delta"])}'
+        return f"{head}data: {{{fields}}}\n\n".encode()
     return f"{head}data: {line(event)}\n\n".encode()
 
 
