@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import time
 from typing import Any, Final
 
 from browser import chromium
@@ -133,9 +133,100 @@ class Tab:
         """Wait until nothing runs or waits: there is nothing to stop."""
         expect(self.page.get_by_role("button", name="Stop", exact=True)).to_be_hidden()
 
+    def is_at_rest(self) -> None:
+        """Wait until nothing runs; calls may wait for her."""
+        stop = self.page.get_by_role("button", name="Stop", exact=True)
+        end = time.monotonic() + SECONDS
+        while stop.is_visible() and not self._waiting.is_visible():
+            if time.monotonic() > end:
+                raise AssertionError("it still runs")
+            self.page.wait_for_timeout(30)
+
+    @property
+    def _waiting(self) -> Locator:
+        return self.page.get_by_role("button", name=re.compile("waiting for you$"))
+
+    def card(self, name: str, nth: int = 0) -> Card:
+        """The nth card of a tool's calls."""
+        return Card(self, self.log.get_by_role("region", name=re.compile(f"^Call of {re.escape(name)}:")).nth(nth))
+
+    def cards(self) -> list[tuple[str, str]]:
+        """The tools and states of all cards, in order."""
+        for fold in self.log.locator("details.fold:not([open]) > summary").all():
+            fold.click()
+        return [tuple(named.split(": ", 1)) for named in self.log.evaluate(CARDS)]  # type: ignore[misc]
+
+    def has_cards(self, *wanted: tuple[str, str]) -> None:
+        """Wait until these are the tools and states of all cards."""
+        end = time.monotonic() + SECONDS
+        while (found := self.cards()) != list(wanted):
+            if time.monotonic() > end:
+                raise AssertionError(f"expected the cards {list(wanted)}, found {found}\n{self.log.inner_text()}")
+            self.page.wait_for_timeout(30)
+
     def text(self) -> str:
         """The conversation as text, without durations and times."""
-        return re.sub(r"\b\d+(\.\d+)? ?m?s\b|\b\d\d:\d\d\b", "…", self.log.inner_text())
+        return re.sub(r"\b\d+(\.\d+)? m?s\b|\b\d\d:\d\d( [AP]M)?\b", "…", self.log.inner_text())
 
 
-Arguments = Mapping[str, Any]
+class Card:
+    """The card of a call.
+
+    Args:
+        tab: where it is.
+        place: the card.
+    """
+
+    def __init__(self, tab: Tab, place: Locator) -> None:
+        self.tab = tab
+        self.place = place
+
+    def press(self, name: str) -> None:
+        """Press one of its buttons."""
+        self.place.get_by_role("button", name=name, exact=True).click()
+
+    def approve(self) -> None:
+        """Let it run."""
+        self.press("Approve")
+
+    def always(self) -> None:
+        """Let it run, and all further calls of this tool in this thread."""
+        self.place.get_by_role("button", name=re.compile("^Always allow")).click()
+
+    def deny(self, reason: str = "") -> None:
+        """Deny it."""
+        self.press("Deny…")
+        self.place.get_by_role("textbox", name="Reason, which the model reads").fill(reason)
+        self.press("Deny")
+
+    def edit(self, **arguments: str) -> None:
+        """Let it run with other arguments."""
+        self.press("Edit")
+        for name, value in arguments.items():
+            self.place.get_by_role("textbox", name=re.compile(f"^{name}\\b")).fill(value)
+        self.press("Approve with these arguments")
+
+    def happened(self, text: str) -> None:
+        """Say what became of it while the server was away."""
+        self.press("It happened…")
+        self.place.get_by_role("textbox").fill(text)
+        self.press("Save")
+
+    def did_not_happen(self) -> None:
+        """Say that nothing became of it."""
+        self.press("It did not happen")
+
+    def unfold(self) -> None:
+        """Show what is inside."""
+        head = self.place.get_by_role("button").first
+        if head.get_attribute("aria-expanded") == "false":
+            head.click()
+
+    def says(self, *texts: str) -> None:
+        """Wait until the card has these texts."""
+        for text in texts:
+            expect(self.place).to_contain_text(text)
+
+
+CARDS: Final = """log => [...log.querySelectorAll('section[aria-label^="Call of "]')]
+    .map(card => card.getAttribute("aria-label").slice("Call of ".length))"""

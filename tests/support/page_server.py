@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 SUPPORT: Final = Path(__file__).parent
 PATIENCE: Final = 30.0  # seconds: a busy machine starts a Python in five
@@ -52,7 +52,7 @@ class PageServer:
         path = os.pathsep.join([str(SUPPORT), os.environ.get("PYTHONPATH", "")])
         environment = {**os.environ, "PYTHONPATH": path, "PAGE_CONTROL": str(self.control)}
         words = [*self.options, "--store", str(self.store), "--port", str(self.port)]
-        command = [sys.executable, "-m", "agentkit", "ui", "--no-open", *words]
+        command = [sys.executable, "-m", "agentkit", "ui", *words]
         self._process = subprocess.Popen(command, env=environment, stdout=self._log, stderr=self._log)
         _until(self._answers, "the server answers")
 
@@ -66,6 +66,24 @@ class PageServer:
         """Kill it, and start it again."""
         self.kill()
         self.start()
+
+    def clean(self) -> None:
+        """Make it as new: it runs, holds nothing, and has no threads."""
+        for file in self.control.iterdir():
+            file.unlink()
+        if self._process is None or self._process.poll() is not None:
+            self.start()
+        while found := self.request("GET", "threads?limit=50")["threads"]:
+            for thread in found:
+                self.request("POST", f"threads/{thread['id']}/stop")
+                self.request("DELETE", f"threads/{thread['id']}")
+
+    def request(self, method: str, path: str, body: Any = None) -> Any:
+        """Send a request to its API, and return the JSON of the reply; None without one."""
+        content = None if method == "GET" else json.dumps(body or {}).encode()
+        headers = {"Content-Type": "application/json"}
+        with urlopen(Request(f"{self.url}/ui/api/{path}", content, headers, method=method), timeout=PATIENCE) as reply:
+            return json.loads(reply.read() or b"null")
 
     # ------------------------------------------------------------ the agent
 

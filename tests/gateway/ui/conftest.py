@@ -1,9 +1,8 @@
-"""Tests that use `tab` run in the browser's thread, and are skipped without a browser."""
+"""Tests that use `tabs` run in the browser's thread, and are skipped without a browser."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,11 +22,17 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[PageServer]:
-    """The page's server, with the agent of `page_agents`."""
-    with PageServer(tmp_path) as started:
+@pytest.fixture(scope="session")
+def _one_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
+    with PageServer(tmp_path_factory.mktemp("page")) as started:
         yield started
+
+
+@pytest.fixture
+def server(_one_server: PageServer) -> Iterator[PageServer]:
+    """The page's server, with the agent of `page_agents` and without threads; a test may kill it."""
+    yield _one_server
+    _one_server.clean()
 
 
 @pytest.fixture
