@@ -6,7 +6,7 @@ message of the assistant. Source: `HttpChatTransport` of the npm package `ai` 6,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentkit.gateway.client_request import RequestRefused
@@ -15,13 +15,15 @@ from agentkit.gateway.events.page_request import (
     NewMessage,
     PageRequest,
     decision_at,
+    first_new,
     id_at,
     linked_image,
     other_part,
+    thread_at,
     user_message,
 )
 from agentkit.gateway.request_fields import Fields, Part, mapping_at, objects_at, text_at
-from agentkit.messages import TextPart
+from agentkit.messages import AssistantMessage, TextPart, UserMessage
 
 
 def chat_input_of(body: Mapping[str, Any]) -> PageRequest:
@@ -41,28 +43,35 @@ def chat_input_of(body: Mapping[str, Any]) -> PageRequest:
             "unsupported",
             param="trigger",
         )
-    thread, messages = id_at(body.get("id"), "id"), objects_at(body.get("messages"), "messages")
-    last = messages[-1] if messages else {}
-    if last.get("role") == "assistant":
-        return PageRequest(thread, "", (), _decisions(last, f"messages[{len(messages) - 1}]"))
-    return PageRequest(thread, "", tuple(_new_messages(messages)))
+    thread, messages = thread_at(body.get("id"), "id"), objects_at(body.get("messages"), "messages")
+    last, new = (messages or [{}])[-1], first_new([message.get("role") for message in messages])
+    decisions = _decisions(last, f"messages[{len(messages) - 1}]") if last.get("role") == "assistant" else ()
+    return PageRequest(thread, "", tuple(_new_messages(messages, new)), decisions, tuple(_words(messages[:new])))
 
 
-def _new_messages(messages: list[Fields]) -> list[NewMessage]:
-    """The user's messages after the last reply."""
-    first = max((n + 1 for n, message in enumerate(messages) if message.get("role") == "assistant"), default=0)
-    found = []
+def _new_messages(messages: list[Fields], first: int) -> Iterator[NewMessage]:
     for n, message in enumerate(messages[first:], first):
-        if message.get("role") != "user":
-            continue
         at = f"messages[{n}]"
-        parts = [
-            _part(part, f"{at}.parts[{m}]") for m, part in enumerate(objects_at(message.get("parts"), f"{at}.parts"))
-        ]
-        said = user_message(tuple(part for part in parts if part is not None))
-        if said is not None:
-            found.append(NewMessage(id_at(message.get("id"), f"{at}.id"), said))
-    return found
+        if message.get("role") == "user" and (said := _said(message, at)) is not None:
+            yield NewMessage(id_at(message.get("id"), f"{at}.id"), said)
+
+
+def _words(messages: list[Fields]) -> Iterator[UserMessage | AssistantMessage]:
+    for n, message in enumerate(messages):
+        at = f"messages[{n}]"
+        if message.get("role") == "user" and (said := _said(message, at)) is not None:
+            yield said
+        elif message.get("role") == "assistant":
+            parts = objects_at(message.get("parts"), f"{at}.parts")
+            text = "".join(text_at(part.get("text"), at) for part in parts if part.get("type") == "text")
+            if text.strip():
+                yield AssistantMessage(text)
+
+
+def _said(message: Fields, at: str) -> UserMessage | None:
+    parts = enumerate(objects_at(message.get("parts"), f"{at}.parts"))
+    read = [_part(part, f"{at}.parts[{n}]") for n, part in parts]
+    return user_message(tuple(part for part in read if part is not None))
 
 
 def _part(part: Fields, at: str) -> Part | None:
