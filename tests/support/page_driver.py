@@ -11,6 +11,7 @@ from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Locator,
 
 SECONDS: Final = 15.0  # that a state may take to show: a busy machine
 
+
 def opened(**options: Any) -> BrowserContext:
     """A window with storage of its own: width 1280 and height 900, unless the options differ."""
     context = chromium().new_context(viewport=options.pop("viewport", {"width": 1280, "height": 900}), **options)
