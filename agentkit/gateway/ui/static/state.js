@@ -59,7 +59,7 @@ const EVENTS = {
     return known;
   },
   RUN_FINISHED(state, { runId, outcome }) {
-    for (const one of outcome?.interrupts ?? []) wait(state, { toolCallId: one.toolCallId, reason: one.message, hash: hashOf(one) });
+    for (const one of outcome?.interrupts ?? []) wait(state, { toolCallId: one.toolCallId, hash: hashOf(one) });
     return settle(state, runId, (outcome?.type ?? outcome) === "cancelled" ? "stopped" : "complete");
   },
   RUN_ERROR(state, { message, runId }) {
@@ -137,6 +137,10 @@ const CUSTOM = {
     const message = state.messages.get(messageId);
     if (message) message.usage = usage;
     return message && [messageId];
+  },
+  "agentkit:stored"(state, { messageId, ...about }) {
+    const message = state.messages.get(messageId);
+    return message && take(message, about);
   },
   "agentkit:invented": (state, { messageId, text }) => add(assistant(state, messageId || state.turn), "invented", text),
   "agentkit:unread": (state, { messageId, text, name }) => add(assistant(state, messageId || state.turn), "unread", text, name),
