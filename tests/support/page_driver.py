@@ -11,6 +11,7 @@ from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Locator,
 
 SECONDS: Final = 15.0  # that a state may take to show: a busy machine
 
+
 def opened(**options: Any) -> BrowserContext:
     """A window with storage of its own: width 1280 and height 900, unless the options differ."""
     context = chromium().new_context(viewport=options.pop("viewport", {"width": 1280, "height": 900}), **options)
@@ -164,8 +165,9 @@ class Tab:
             self.page.wait_for_timeout(30)
 
     def text(self) -> str:
-        """The conversation as text, without durations and times."""
-        return re.sub(r"\b\d+(\.\d+)? m?s\b|\b\d\d:\d\d( [AP]M)?\b", "…", self.log.inner_text())
+        """The conversation as text, all of it unfolded, without durations and times."""
+        self.cards()
+        return re.sub(r"\b\d+(\.\d+)? m?s\b|\b\d\d:\d\d( [AP]M)?\b", "…", self.log.inner_text()).removesuffix("\n↓ new")
 
 
 class Card:

@@ -47,7 +47,7 @@ HOSTILE: Final = (
     "https://evil.example/13?<script>alert(1)</script>",
     "`<img src=x onerror=alert(1)>`",
     "```html\n<img src=x onerror=alert(1)>\n```",
-    "```\"><img src=x onerror=alert(1)>\ncode\n```",
+    '```"><img src=x onerror=alert(1)>\ncode\n```',
     "| a |\n|---|\n| <img src=x onerror=alert(1)> [x](javascript:alert(1)) |",
     "# <img src=x onerror=alert(1)>",
     "> <img src=x onerror=alert(1)>",
@@ -70,7 +70,10 @@ PLACES: Final[dict[str, list[Any]]] = {
     "result": [[{"call": "show", "arguments": {"text": EVERY}}], ["Shown."]],
     "error": [[{"call": "fail", "arguments": {"why": EVERY}}], ["Failed."]],
     "path": [
-        [{"call": "write_file", "arguments": {"path": one, "content": EVERY}} for one in ("<img src=x onerror=alert(1)>", EVERY)]
+        [
+            {"call": "write_file", "arguments": {"path": one, "content": EVERY}}
+            for one in ("<img src=x onerror=alert(1)>", EVERY)
+        ]
     ],
     "edit": [[{"call": "edit_file", "arguments": {"path": "a.html", "old_str": EVERY, "new_str": f"{EVERY}!"}}]],
     "argument": [[{"call": "order", "arguments": {"item": EVERY, "amount": 1}}]],

@@ -427,7 +427,9 @@ def test_the_threads_can_be_hidden(server: PageServer, tabs: Tabs) -> None:
 
 @pytest.mark.parametrize("width", [320, 390])
 def test_a_phone_needs_no_horizontal_scrolling(server: PageServer, tabs: Tabs, width: int) -> None:
-    server.play("wide", ["A path: " + "abcdefgh/" * 60, {"call": "table", "arguments": {"rows": 2}}], ["`" + "x" * 300 + "`"])
+    server.play(
+        "wide", ["A path: " + "abcdefgh/" * 60, {"call": "table", "arguments": {"rows": 2}}], ["`" + "x" * 300 + "`"]
+    )
     window = opened(viewport={"width": width, "height": 640}, has_touch=True, is_mobile=True)
     tab = Tab(window, server.url)
     tab.open()
@@ -480,7 +482,9 @@ def violations(page: Page) -> list[str]:
     """What axe-core finds, run past the page's own policy."""
     session = page.context.new_cdp_session(page)
     session.send("Runtime.evaluate", {"expression": Path(AXE).read_text()})
-    script = "axe.run().then(found => found.violations.flatMap(rule => rule.nodes.map(node => rule.id + ' ' + node.target)))"
+    script = (
+        "axe.run().then(found => found.violations.flatMap(rule => rule.nodes.map(node => rule.id + ' ' + node.target)))"
+    )
     answer = session.send("Runtime.evaluate", {"expression": script, "awaitPromise": True, "returnByValue": True})
     found: list[str] = answer["result"]["value"]
     return found
