@@ -1,4 +1,4 @@
-"""The input of a run as clients of AG-UI send it: a conversation, and answers to interrupts. Values and their checks."""
+"""The input of a run as clients of AG-UI send it: a conversation, and answers to interrupts. Values only."""
 
 from __future__ import annotations
 

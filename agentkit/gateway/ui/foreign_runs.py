@@ -80,15 +80,13 @@ async def _begin(hub: ThreadHub, thread: LiveThread, asked: RunInput) -> LiveRun
             await actions.check(one.call, one.hash, one.arguments)
         for one in answers:
             await actions.decide(one.call, one.hash, approved=one.approved, arguments=one.arguments, reason=one.reason)
-        return thread.live
-    if asked.answers and not new:
+    elif asked.answers and not new:
         await _repeated(hub, asked)
-        return thread.live
     for id, message in new:
         await actions.say(id, message)
-    if not new and thread.live is None and await _is_open(hub, asked.thread):
+    if not (waiting or new or thread.live) and await _is_open(hub, asked.thread):
         await actions.go_on()
-    return thread.live
+    return thread.live if thread.newest is before else thread.newest
 
 
 def _checked(

@@ -9,16 +9,28 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from agentkit.agent import Agent
-from agentkit.errors import ConfigError
-from agentkit.events import Usage
+from agentkit.errors import ConfigError, FormatError
+from agentkit.events import CallEnd, Usage
+from agentkit.formats import parse
+from agentkit.gateway.events.ag_ui import repairs_of
 from agentkit.gateway.ui.live_threads import LiveThread
 from agentkit.gateway.ui.page_models import ModelOption, PageModels
 from agentkit.gateway.ui.thread_list import ThreadList
 from agentkit.messages import ToolCall
 from agentkit.threads import ThreadManager
+from agentkit.tool.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from agentkit.gateway.ui.code_tokens import CodeTokens
+
+
+def mended(call: ToolCall, registry: ToolRegistry) -> tuple[str, ...]:
+    """Return the codes of the repairs that are needed to read a call's text: it is read again."""
+    try:
+        events = parse(call.raw, call.format or "", registry.specs())
+    except FormatError:  # a format of the application's own
+        return ()
+    return next((event.repairs for event in events if isinstance(event, CallEnd)), ())
 
 
 class ThreadHub:
@@ -82,8 +94,8 @@ class ThreadHub:
         return None
 
     def repairs(self, call: ToolCall) -> list[dict[str, Any]]:
-        """What was mended to read a call."""
-        return []
+        """What was mended to read a call that the model wrote as text, each with its explanation."""
+        return repairs_of(mended(call, self.agent.registry)) if call.format is not None else []
 
     async def tokens(self, language: str, code: str) -> list[tuple[str, str]]:
         """The tokens of code, to be coloured."""

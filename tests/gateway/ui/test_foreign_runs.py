@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from ag_ui.core import Event
+from page_shop import Shop, turn
 from pydantic import TypeAdapter
-from test_page_api import Shop, turn
 from ui_kit import HeldModel, Json, PageClient, calls_of, page
 
 from agentkit import Agent
@@ -127,10 +127,13 @@ def test_a_client_that_leaves_does_not_end_the_run(client: PageClient, shop: Sho
 def test_the_same_request_during_its_run_joins_it(client: PageClient, shop: Shop) -> None:
     shop.gate.clear()
     found: list[list[Json]] = []
-    tabs = [
-        threading.Thread(target=lambda n=n: found.append(run(PageClient(client.url), "t", f"r{n}", user("u1", "slow"))))
-        for n in range(2)
-    ]
+
+    def ask(id: str) -> None:
+        other = PageClient(client.url)
+        found.append(run(other, "t", id, user("u1", "slow")))
+        other.http.close()
+
+    tabs = [threading.Thread(target=ask, args=(id,)) for id in ("r1", "r2")]
     tabs[0].start()
     assert shop.entered.wait(5)
     tabs[1].start()
