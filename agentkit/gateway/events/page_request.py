@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from agentkit.agent import Approved, Decision, Denied, call_hash
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.request_fields import flag, invalid, mapping_at, text_at
-from agentkit.messages import ImagePart, TextPart, ToolCall, UserContent, UserMessage, show_value
+from agentkit.messages import AssistantMessage, ImagePart, TextPart, ToolCall, UserContent, UserMessage, show_value
 
 MAX_ID: Final = 200  # characters of an id that a page chooses
 
@@ -46,12 +46,15 @@ class PageRequest(NamedTuple):
         run_id: the id that the page gives to the run; empty if it gives none.
         messages: the user's messages that no reply has answered.
         decisions: the decisions, at most one for each call.
+        history: the words of user and assistant before them, for a thread that is not stored yet. Calls and results are
+            left out: one that a page wrote must never be run.
     """
 
     thread_id: str
     run_id: str
     messages: tuple[NewMessage, ...] = ()
     decisions: tuple[GivenDecision, ...] = ()
+    history: tuple[UserMessage | AssistantMessage, ...] = ()
 
 
 def approval_id(call: ToolCall) -> str:
@@ -111,6 +114,22 @@ def id_at(value: Any, at: str) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= MAX_ID or not value.isprintable():
         raise invalid(at, f"expected an id of 1 to {MAX_ID} printable characters, found {show_value(value)}")
     return value
+
+
+def thread_at(value: Any, at: str) -> str:
+    """Return the id of a thread; those with a slash belong to sub-agents.
+
+    Raises:
+        RequestRefused: status 400; it is no such id.
+    """
+    if "/" in (thread := id_at(value, at)):
+        raise invalid(at, f"expected the id of a thread, which has no slash, found {show_value(value)}")
+    return thread
+
+
+def first_new(roles: Sequence[Any]) -> int:
+    """Return the index of the first message that no reply, and no result, follows."""
+    return max((n + 1 for n, role in enumerate(roles) if role in ("assistant", "tool")), default=0)
 
 
 def user_message(content: UserContent) -> UserMessage | None:

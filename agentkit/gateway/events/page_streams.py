@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, Final
 
 from agentkit.agent import RunStream
+from agentkit.errors import AgentkitError
 from agentkit.gateway.events.ag_ui import AgUiRun, sse
 from agentkit.gateway.events.ai_sdk import DONE, AiSdkRun
 from agentkit.gateway.events.run_encoder import PageEvent, RunEncoder
@@ -56,7 +57,7 @@ async def page_events(encoder: RunEncoder, run: RunStream[Any]) -> AsyncGenerato
                     yield event
         last = encoder.finish(run.result)
     except Exception as error:  # noqa: BLE001 - the page must learn that the run is over
-        _LOG.warning("the run %s failed", run.id, exc_info=error)
+        _LOG.warning("the run %s failed: %r", run.id, error, exc_info=not isinstance(error, AgentkitError))
         last = encoder.fail(error)
     for event in last:
         yield event

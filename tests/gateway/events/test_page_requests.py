@@ -8,9 +8,9 @@ import pytest
 
 from agentkit.agent import Approved, Denied, call_hash
 from agentkit.gateway.client_request import RequestRefused
-from agentkit.gateway.events import check_decisions, input_of
+from agentkit.gateway.events import chat_input_of, check_decisions, input_of
 from agentkit.gateway.events.page_request import GivenDecision, NewMessage
-from agentkit.messages import ImagePart, TextPart, ToolCall, UserMessage
+from agentkit.messages import AssistantMessage, ImagePart, TextPart, ToolCall, UserMessage
 
 CALL: Final = ToolCall("c:1", "add", {"a": 1})
 ID: Final = f"c:1:{call_hash(CALL)}"
@@ -37,7 +37,7 @@ def test_the_new_messages() -> None:
         body(
             {"id": "s", "role": "system", "content": "Obey."},
             said("Hi", "u1"),
-            {"id": "a", "role": "assistant", "toolCalls": [call]},
+            {"id": "a", "role": "assistant", "content": "I look.", "toolCalls": [call]},
             {"id": "c1-result", "role": "tool", "toolCallId": "c1", "content": "2"},
             said("And now?", "u2"),
             {"id": "x", "role": "activity", "activityType": "plan", "content": {}},
@@ -48,6 +48,7 @@ def test_the_new_messages() -> None:
     assert asked.messages == (
         NewMessage("u2", UserMessage("And now?")), NewMessage("u3", UserMessage("Please.")),
     )  # fmt: skip
+    assert asked.history == (UserMessage("Hi"), AssistantMessage("I look."))
 
 
 def test_pictures() -> None:
@@ -99,6 +100,7 @@ TOOL: Final = {"name": "show", "description": "Show it.", "parameters": {}}
     [
         ({"tools": [TOOL]}, "tools: the agent runs its own tools and cannot call those of a page: send none"),
         ({"threadId": ""}, "threadId: expected an id of 1 to 200 printable characters, found str ''"),
+        ({"threadId": "t/c1"}, "threadId: expected the id of a thread, which has no slash, found str 't/c1'"),
         ({"runId": "a\nb"}, "runId: expected an id of 1 to 200 printable characters"),
         ({"messages": [said("Hi", "")]}, "messages[0].id: expected an id"),
         ({"messages": [said([{"type": "audio", "source": {}}])]}, "an agent reads text and images, found a part of"),
@@ -143,4 +145,63 @@ def test_outdated_decisions(decisions: list[GivenDecision], message: str) -> Non
     with pytest.raises(RequestRefused) as refused:
         check_decisions(decisions, [CALL])
     assert (refused.value.status, refused.value.code) == (409, "decision_outdated")
+    assert message in str(refused.value)
+
+
+# ---------------------------------------------------------------- the AI SDK
+
+
+def chat(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """A request as `DefaultChatTransport` sends it."""
+    return {"id": "t", "messages": list(messages), "trigger": "submit-message", **fields}
+
+
+def test_the_new_messages_of_a_chat() -> None:
+    picture = {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,iVBORw0KGgo="}
+    asked = chat_input_of(
+        chat(
+            {"id": "u1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]},
+            {"id": "a1", "role": "assistant", "parts": [{"type": "step-start"}, {"type": "text", "text": "Hello."}]},
+            {"id": "u2", "role": "user", "parts": [{"type": "text", "text": "What is it?"}, picture]},
+        )
+    )
+    assert asked.thread_id == "t"
+    assert asked.messages == (NewMessage("u2", UserMessage(["What is it?", ImagePart(PNG)])),)
+    assert (asked.history, asked.decisions) == ((UserMessage("Hi"), AssistantMessage("Hello.")), ())
+
+
+def test_the_decisions_of_a_chat() -> None:
+    parts = [
+        {"type": "text", "text": "I pay."},
+        {"type": "tool-pay", "state": "approval-responded", "approval": {"id": "a:1", "approved": True}},
+        {
+            "type": "tool-pay",
+            "state": "approval-responded",
+            "approval": {"id": "b:2", "approved": False, "reason": "no"},
+        },
+        {"type": "tool-pay", "state": "output-available", "approval": {"id": "c:3", "approved": True}},
+    ]
+    asked = chat_input_of(chat({"id": "a1", "role": "assistant", "parts": parts}))
+    assert asked.decisions == (GivenDecision("a", "1", Approved()), GivenDecision("b", "2", Denied("no")))
+    assert asked.messages == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"trigger": "regenerate-message"}, "a reply that a thread has cannot be written again"),
+        ({"id": None}, "id: expected an id of 1 to 200 printable characters, found NoneType None"),
+        (
+            {
+                "messages": [
+                    {"id": "u", "role": "user", "parts": [{"type": "file", "mediaType": "text/csv", "url": "x"}]}
+                ]
+            },
+            "messages[0].parts[0]: an agent reads text and images, found a part of the type str 'text/csv'",
+        ),
+    ],
+)
+def test_refused_requests_of_a_chat(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        chat_input_of({**chat(), **fields})
     assert message in str(refused.value)

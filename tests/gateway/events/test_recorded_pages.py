@@ -17,7 +17,24 @@ from recordings import ABSENT, recording, rows
 from agentkit import openapi_schema
 from agentkit.agent import RunResult
 from agentkit.errors import ProviderError
-from agentkit.events import Event, Finish, Text, Usage
+from agentkit.events import (
+    ApprovalRequired,
+    ArgumentDelta,
+    CallEnd,
+    CallError,
+    CallStart,
+    Event,
+    Finish,
+    InventedResult,
+    Text,
+    Thinking,
+    ToolCompleted,
+    ToolFailed,
+    ToolSkipped,
+    ToolStarted,
+    UnreadCall,
+    Usage,
+)
 from agentkit.formats import CATALOG, Format, ToolSpec, render_calls
 from agentkit.gateway.events import AgUiRun, AiSdkRun
 from agentkit.messages import ToolCall, user
@@ -25,6 +42,7 @@ from agentkit.models import ModelRequest
 from agentkit.processor import ProcessorConfig, ResponseProcessor, Source
 from agentkit.testing import Replay
 from agentkit.tool.registry import ToolRegistry
+from agentkit.tool.result import ToolResult
 
 ROWS = rows("wire.jsonl")
 PREFIXES = {"openai-chat": "openai", "openai-responses": "responses", "anthropic-messages": "anthropic"}
@@ -138,3 +156,27 @@ def test_calls_of_every_format(format: Format) -> None:
     text = render_calls(format, calls, tools)
     source = [*map(Text, pieces(text)), Finish("stop")]
     assert check(asyncio.run(processed(source, registry, [format])), tools) == 2
+
+
+CALL = ToolCall("c1", "write_file", {"path": "a"})
+LATER = ToolCall("c2", "write_file", {"path": "b"})
+LONG_RUN: list[Event] = [
+    Thinking("Two files."), Text("I write"), CallStart(0, "write_file", "c1"), ArgumentDelta(0, '{"path": "a'),
+    CallStart(1, "write_file"), ArgumentDelta(1, '{"path": "b"'), ArgumentDelta(0, '"}'), CallEnd(0, CALL),
+    ToolStarted(0, CALL), Text(" both."), ToolCompleted(0, CALL, ToolResult("ok"), 0.1), CallEnd(1, LATER),
+    ApprovalRequired(1, LATER), Thinking("So."), Usage(1, 2), Finish("tool_calls"),
+    ToolSkipped(1, LATER, ToolResult(error="no", code="denied")), Thinking("Well."), CallStart(0, "write_file"),
+    ArgumentDelta(0, "{"), CallError(0, "truncated_call", "cut", ToolCall("c3", "write_file"), 1),
+    ToolFailed(0, ToolCall("c3", "write_file"), ToolResult(error="cut", code="truncated_call"), 0.0),
+    InventedResult("ok"), UnreadCall("w(", "write_file"), Usage(3, 4), Finish("stop"), Text("Done."), Finish("stop"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("error", [None, ValueError()], ids=["finish", "fail"])
+def test_a_run_that_ends_after_any_event_is_complete(error: Exception | None) -> None:
+    for end in range(len(LONG_RUN) + 1):
+        AgUiReader().read(whole(AgUiRun("t", "r"), LONG_RUN[:end], error))
+        AiSdkReader().read(whole(AiSdkRun("r"), LONG_RUN[:end], error))
+    wanted = view_of(LONG_RUN)
+    compare(AgUiReader().read(whole(AgUiRun("t", "r"), LONG_RUN, None)), wanted)
+    compare(AiSdkReader().read(whole(AiSdkRun("r"), LONG_RUN, None)), wanted)

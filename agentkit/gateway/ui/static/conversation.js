@@ -9,7 +9,8 @@ import { AnswerView, UserView } from "./message_views.js";
 import { ALL, emptyState, reduce, waitingCalls } from "./state.js";
 
 const FIRST = 60; // messages of a snapshot that are built at once
-const SLICE = 8; // ms of building in one idle slice
+const BATCH = 25; // messages whose layout is skipped together while they are off the screen
+const SLICE = 10; // ms of building in one idle slice
 const NEAR = 48; // px from the end that count as the end
 const QUIET = new Set(["TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT", "TOOL_CALL_ARGS"]);
 
@@ -132,13 +133,15 @@ export class Conversation {
 
   /** Build the messages from an index on, above those that are built. */
   #buildTo(index) {
-    const { order } = this.state;
-    const from = Math.max(0, index);
-    if (from >= this.first) return;
-    const fresh = document.createDocumentFragment();
-    for (const id of order.slice(from, this.first)) fresh.append(this.#view(id).element);
+    while (this.first > Math.max(0, index)) this.list.prepend(this.#batch());
+  }
+
+  /** The messages before the first built one, built. */
+  #batch() {
+    const from = Math.max(0, this.first - BATCH);
+    const batch = make("div", { class: "batch" }, ...this.state.order.slice(from, this.first).map((id) => this.#view(id).element));
     this.first = from;
-    this.list.prepend(fresh);
+    return batch;
   }
 
   #later() {
@@ -154,7 +157,7 @@ export class Conversation {
     const before = anchor?.getBoundingClientRect().top ?? 0;
     this.root.style.overflowAnchor = "none";
     const fresh = document.createDocumentFragment();
-    while (this.first > 0 && performance.now() < end) fresh.prepend(this.#view(this.state.order[--this.first]).element);
+    while (this.first > 0 && performance.now() < end) fresh.prepend(this.#batch());
     this.list.prepend(fresh);
     if (this.atEnd) this.#toEnd();
     else if (anchor) this.root.scrollTop += anchor.getBoundingClientRect().top - before;
@@ -172,16 +175,14 @@ export class Conversation {
   #draw(id) {
     const view = this.views.get(id);
     if (view) return view.update(this.state.messages.get(id));
-    const index = this.state.order.indexOf(id);
-    if (index < 0) return undefined;
-    if (index < this.first) {
-      // A message that is not built is drawn with the others. One before the built ones moves them.
-      if (index !== this.first - 1 || this.views.size) return undefined;
-    }
-    const next = this.state.order.slice(index + 1).find((one) => this.views.has(one));
+    const index = this.state.order.lastIndexOf(id);
+    if (index < this.first) return undefined; // it is built with its batch
+    const next = this.views.get(this.state.order[index + 1]);
     const { element } = this.#view(id);
-    this.list.insertBefore(element, next ? this.views.get(next).element : null);
-    return undefined;
+    if (next) return next.element.before(element);
+    let last = this.list.lastElementChild;
+    if (!last || last.childElementCount >= BATCH) last = this.list.appendChild(make("div", { class: "batch" }));
+    return last.append(element);
   }
 
   // ---------------------------------------------------------------- place, clock, status

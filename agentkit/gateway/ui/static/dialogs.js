@@ -8,7 +8,12 @@ function show(dialog) {
   // A click on the backdrop has the dialog itself as its target.
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close(""));
   dialog.showModal();
-  return closed.finally(() => dialog.remove());
+  return closed.finally(() => {
+    dialog.remove();
+    // Chromium: the focus returned, but the caret was removed with the dialog.
+    const { activeElement: field } = document;
+    if (field?.type?.startsWith("text")) field.setSelectionRange(field.selectionStart, field.selectionEnd);
+  });
 }
 
 // Ask for yes or no. → true when the person chose `yes`.
@@ -63,6 +68,7 @@ export async function palette(find) {
   let items = [];
   let chosen = 0;
   let turn = 0;
+  let drawn; // when the list is that of the text in the field
   const list = make("div", { id: "palette-list", role: "listbox", "aria-label": "Commands" });
   const field = make("input", {
     role: "combobox",
@@ -104,13 +110,15 @@ export async function palette(find) {
     if (!items.length) list.append(make("div", { role: "option", "aria-disabled": "true", "aria-selected": "false" }, "Nothing found"));
     mark(0);
   };
-  field.addEventListener("input", draw);
-  field.addEventListener("keydown", (event) => {
+  field.addEventListener("input", () => (drawn = draw()));
+  field.addEventListener("keydown", async (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step) mark(chosen + step);
-    else if (event.key === "Enter" && !event.isComposing) run(items[chosen]);
-    else return;
+    const enter = event.key === "Enter" && !event.isComposing;
+    if (!step && !enter) return;
     event.preventDefault();
+    if (step) return void mark(chosen + step);
+    await drawn;
+    run(items[chosen]);
   });
   await draw();
   await show(dialog);

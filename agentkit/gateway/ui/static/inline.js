@@ -55,13 +55,15 @@ export class Inline {
 
   #settle(whole) {
     const reader = new Reader(this.text, whole, this.before);
+    const items = [];
     let at = 0;
     while (at < this.text.length) {
       const mark = reader.next(at, this.text.length, 0);
       if (reader.unsure) break;
-      put(this.element, mark.items);
+      items.push(...mark.items);
       at = mark.end;
     }
+    put(this.element, items);
     return at;
   }
 }
@@ -73,11 +75,13 @@ export function drawInline(element, text) {
 
 /** Add items; texts that follow each other become one node. */
 function put(element, items) {
-  for (const item of items) {
+  for (let at = 0; at < items.length; at++) {
+    let text = "";
+    while (typeof items[at] === "string") text += items[at++];
     const last = element.lastChild;
-    if (typeof item !== "string") element.append(item);
-    else if (last?.nodeType === Node.TEXT_NODE) last.appendData(item);
-    else if (item) element.append(document.createTextNode(item));
+    if (text && last?.nodeType === Node.TEXT_NODE) last.appendData(text);
+    else if (text) element.append(document.createTextNode(text));
+    if (at < items.length) element.append(items[at]);
   }
 }
 

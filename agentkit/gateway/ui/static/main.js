@@ -175,6 +175,7 @@ function applied(event) {
   else if (type === "CUSTOM" && name === "agentkit:user") heardUser(value);
   else if (type === "MESSAGES_SNAPSHOT") composer.last = textOf(event.messages.findLast(({ role }) => role === "user")?.content ?? "");
   else if (type === "RUN_STARTED") page.error = "";
+  else if (type === "STEP_STARTED") page.queued.clear(); // the model has been asked with them
   else if (type === "RUN_ERROR") page.error = event.message;
   else return;
   draw();

@@ -1,0 +1,94 @@
+"""A request of the AI SDK's `useChat` as an agent reads it. Pure.
+
+The agent has its own history: of the page's messages only the user's new ones count, and the decisions in the last
+message of the assistant. Source: `HttpChatTransport` of the npm package `ai` 6, November 2026.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agentkit.gateway.client_request import RequestRefused
+from agentkit.gateway.events.page_request import (
+    GivenDecision,
+    NewMessage,
+    PageRequest,
+    decision_at,
+    first_new,
+    id_at,
+    linked_image,
+    other_part,
+    thread_at,
+    user_message,
+)
+from agentkit.gateway.request_fields import Fields, Part, mapping_at, objects_at, text_at
+from agentkit.messages import AssistantMessage, TextPart, UserMessage
+
+
+def chat_input_of(body: Mapping[str, Any]) -> PageRequest:
+    """Read a request.
+
+    Args:
+        body: as `DefaultChatTransport` sends it.
+
+    Raises:
+        RequestRefused: status 400; it asks for another answer to an old message, has a file other than an image, or is
+            no such request.
+    """
+    if body.get("trigger") == "regenerate-message":
+        raise RequestRefused(
+            400,
+            "trigger: a reply that a thread has cannot be written again: send a new message, or fork the thread",
+            "unsupported",
+            param="trigger",
+        )
+    thread, messages = thread_at(body.get("id"), "id"), objects_at(body.get("messages"), "messages")
+    last, new = (messages or [{}])[-1], first_new([message.get("role") for message in messages])
+    decisions = _decisions(last, f"messages[{len(messages) - 1}]") if last.get("role") == "assistant" else ()
+    return PageRequest(thread, "", tuple(_new_messages(messages, new)), decisions, tuple(_words(messages[:new])))
+
+
+def _new_messages(messages: list[Fields], first: int) -> Iterator[NewMessage]:
+    for n, message in enumerate(messages[first:], first):
+        at = f"messages[{n}]"
+        if message.get("role") == "user" and (said := _said(message, at)) is not None:
+            yield NewMessage(id_at(message.get("id"), f"{at}.id"), said)
+
+
+def _words(messages: list[Fields]) -> Iterator[UserMessage | AssistantMessage]:
+    for n, message in enumerate(messages):
+        at = f"messages[{n}]"
+        if message.get("role") == "user" and (said := _said(message, at)) is not None:
+            yield said
+        elif message.get("role") == "assistant":
+            parts = objects_at(message.get("parts"), f"{at}.parts")
+            text = "".join(text_at(part.get("text"), at) for part in parts if part.get("type") == "text")
+            if text.strip():
+                yield AssistantMessage(text)
+
+
+def _said(message: Fields, at: str) -> UserMessage | None:
+    parts = enumerate(objects_at(message.get("parts"), f"{at}.parts"))
+    read = [_part(part, f"{at}.parts[{n}]") for n, part in parts]
+    return user_message(tuple(part for part in read if part is not None))
+
+
+def _part(part: Fields, at: str) -> Part | None:
+    kind = part.get("type")
+    if kind == "text":
+        return TextPart(text_at(part.get("text"), at))
+    if kind == "file" and str(part.get("mediaType")).startswith("image/"):
+        return linked_image(part.get("url"), at)
+    if isinstance(kind, str) and kind.startswith("data-"):  # between the page's own parts
+        return None
+    raise other_part(part.get("mediaType", kind), at)
+
+
+def _decisions(message: Fields, at: str) -> tuple[GivenDecision, ...]:
+    found = []
+    for n, part in enumerate(objects_at(message.get("parts"), f"{at}.parts")):
+        if part.get("state") == "approval-responded":
+            approval = mapping_at(part.get("approval"), f"{at}.parts[{n}].approval")
+            found.append(decision_at(approval.get("id"), approval, f"{at}.parts[{n}].approval"))
+    return tuple(found)
