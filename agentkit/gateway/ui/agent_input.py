@@ -38,7 +38,7 @@ class RunInput:
     Args:
         thread: the conversation's id.
         run: the client's id of the run.
-        history: the messages up to the last one that is no user's, in OpenAI's form, without instructions.
+        history: the messages before the last ones of the user, in OpenAI's form, without instructions.
         said: the user's messages after them, each with its id.
         answers: to the interrupts of the run before.
     """
@@ -112,6 +112,6 @@ def _items(found: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     return value
 
 
-def refused(message: str, code: str = "invalid_request") -> RequestRefused:
+def refusal(message: str, code: str = "invalid_request") -> RequestRefused:
     """Return why a run is refused that is well-formed."""
     return RequestRefused(409, message, code)

@@ -14,7 +14,7 @@ from agentkit.errors import AgentkitError, ThreadExists, ThreadNotFound
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.events.ag_ui import PROTOCOL, sse
 from agentkit.gateway.events.run_encoder import run_error
-from agentkit.gateway.ui.agent_input import InterruptAnswer, RunInput, refused
+from agentkit.gateway.ui.agent_input import InterruptAnswer, RunInput, refusal
 from agentkit.gateway.ui.live_threads import LiveRun, LiveThread
 from agentkit.gateway.ui.thread_actions import ThreadActions
 from agentkit.gateway.ui.thread_hub import ThreadHub
@@ -47,7 +47,7 @@ async def foreign_run(hub: ThreadHub, asked: RunInput) -> AsyncGenerator[bytes, 
             woken.clear()
             events = thread.log.after(position)
             if events is None:
-                raise refused("the client was too slow; ask for the thread's events", "too_slow")
+                raise refusal("the client was too slow; ask for the thread's events", "too_slow")
             for number, event in events:
                 position = number
                 begun = begun or event["type"] == "RUN_STARTED"
@@ -56,7 +56,7 @@ async def foreign_run(hub: ThreadHub, asked: RunInput) -> AsyncGenerator[bytes, 
                     return
             if not events:
                 if live.over or hub.closing:
-                    raise refused(thread.trouble.in_words() or "the run was ended", "thread_busy")
+                    raise refusal(thread.trouble.in_words() or "the run was ended", "thread_busy")
                 await woken.wait()
     except (RequestRefused, AgentkitError) as e:
         message, code = (e.message, e.code) if isinstance(e, RequestRefused) else run_error(e)
@@ -85,7 +85,7 @@ async def _begin(hub: ThreadHub, thread: LiveThread, asked: RunInput) -> LiveRun
     for id, message in new:
         await actions.say(id, message)
     if not (waiting or new or thread.live) and await _is_open(hub, asked.thread):
-        await actions.go_on()
+        await actions.resume()
     return thread.live if thread.newest is before else thread.newest
 
 
@@ -96,7 +96,7 @@ def _checked(
     given = {one.call: one for one in answers}
     if new or set(given) != set(waiting):
         open_ids = ", ".join(f"{id}:{digest}" for id, digest in waiting.items())
-        raise refused(
+        raise refusal(
             f"the thread waits: answer every open interrupt, and send nothing else: {open_ids}", "interrupted"
         )
     return [given[id] for id in waiting]
@@ -109,9 +109,9 @@ async def _repeated(hub: ThreadHub, asked: RunInput) -> None:
         record = records.get(one.call.partition("/")[0])
         known = None if record is None else decision_json(record)
         if record is None:
-            raise refused(f"there is no interrupt {one.call}:{one.hash}", "unknown_interrupt")
+            raise refusal(f"there is no interrupt {one.call}:{one.hash}", "unknown_interrupt")
         if "/" not in one.call and (known is None or (known["decision"] == "approved") != one.approved):
-            raise refused(f"the interrupt {one.call}:{one.hash} has another answer, or none is asked for", "decided")
+            raise refusal(f"the interrupt {one.call}:{one.hash} has another answer, or none is asked for", "decided")
 
 
 async def _create(hub: ThreadHub, asked: RunInput) -> None:

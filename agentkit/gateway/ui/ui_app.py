@@ -71,8 +71,8 @@ class PageReply:
     headers: Sequence[tuple[bytes, bytes]] = ()
 
 
-Stream = AsyncGenerator[bytes, None]
-Handler = Callable[["Page", PageRequest], Awaitable[PageReply | Stream]]
+PageStream = AsyncGenerator[bytes, None]
+PageHandler = Callable[["Page", PageRequest], Awaitable[PageReply | PageStream]]
 
 
 class Page:
@@ -180,7 +180,9 @@ class Page:
         await sender.start(200, [(b"content-type", kind), (b"content-length", b"%d" % len(content)), *about])
         await sender.end(b"" if method == "HEAD" else content)
 
-    async def _stream(self, receive: ASGIReceive, sender: ReplySender, pieces: Stream, config: GatewayConfig) -> None:
+    async def _stream(
+        self, receive: ASGIReceive, sender: ReplySender, pieces: PageStream, config: GatewayConfig
+    ) -> None:
         """Send events as long as the client is there."""
         async with ClientWatch(receive, lambda: sender.ended), aclosing(pieces):
             first = await _known_errors(anext(pieces))
@@ -194,7 +196,7 @@ class Page:
     # ---------------------------------------------------------------- the API
 
     async def setup(self, asked: PageRequest) -> PageReply:
-        """What the page is set to."""
+        """The settings of the page."""
         hub = self.hub
         rule = hub.agent.config.requires_approval
         tools = [
@@ -271,9 +273,9 @@ class Page:
         await self._act(asked).outcome(asked.text("call"), happened=asked.flag("happened"), text=asked.text("text", ""))
         return PageReply({})
 
-    async def go_on(self, asked: PageRequest) -> PageReply:
+    async def resume(self, asked: PageRequest) -> PageReply:
         """Resume a thread."""
-        return PageReply(await self._act(asked).go_on(), 202)
+        return PageReply(await self._act(asked).resume(), 202)
 
     async def stop(self, asked: PageRequest) -> PageReply:
         """Stop a thread."""
@@ -309,12 +311,12 @@ class Page:
         """Code as tokens to be coloured."""
         return PageReply({"tokens": await self.hub.tokens(asked.text("language"), asked.text("code"))})
 
-    async def events(self, asked: PageRequest) -> Stream:
+    async def events(self, asked: PageRequest) -> PageStream:
         """The events of a thread."""
         last = asked.headers.get(b"last-event-id", b"").decode("latin-1") or asked.query.get("last", "")
         return self.hub.get(asked.id).follow(last)
 
-    async def run(self, asked: PageRequest) -> Stream:
+    async def run(self, asked: PageRequest) -> PageStream:
         """The events of a run for another client of AG-UI."""
         return foreign_run(self.hub, read_input(asked.body))
 
@@ -329,7 +331,7 @@ class Page:
         return settings
 
 
-ROUTES: Final[Mapping[tuple[str, str], Handler]] = {
+ROUTES: Final[Mapping[tuple[str, str], PageHandler]] = {
     ("POST", "/ag-ui"): Page.run,
     ("GET", "setup"): Page.setup,
     ("GET", "threads"): Page.list_threads,
@@ -340,17 +342,17 @@ ROUTES: Final[Mapping[tuple[str, str], Handler]] = {
     ("POST", "threads/{id}/messages"): Page.say,
     ("POST", "threads/{id}/decisions"): Page.decide,
     ("POST", "threads/{id}/outcomes"): Page.say_outcome,
-    ("POST", "threads/{id}/continue"): Page.go_on,
+    ("POST", "threads/{id}/continue"): Page.resume,
     ("POST", "threads/{id}/stop"): Page.stop,
     ("POST", "threads/{id}/fork"): Page.fork,
     ("GET", "threads/{id}/export"): Page.export,
     ("POST", "highlight"): Page.highlight,
 }
-"""What answers each method and path; those without a slash at the beginning are below `/ui/api/`."""
+"""The handler of each method and path; those without a slash at the beginning are below `/ui/api/`."""
 
 
-def _route(path: str, method: str) -> tuple[Handler, str]:
-    """What answers a request, and the thread that its path names.
+def _route(path: str, method: str) -> tuple[PageHandler, str]:
+    """Return the handler of a request, and the thread that its path names.
 
     Raises:
         RequestRefused: nothing does.

@@ -77,7 +77,7 @@ def test_a_message_during_a_run_is_queued_and_answered(world: World) -> None:
     assert found[-1]["content"] == "You said more."
 
 
-def test_an_approved_call_runs_once_and_the_run_goes_on(world: World) -> None:
+def test_an_approved_call_runs_once_and_the_run_continues(world: World) -> None:
     client, thread = world.client, world.client.new()
     client.say(thread, "order")
     (call,) = waiting(client, thread)
@@ -417,7 +417,7 @@ def test_a_thread_that_another_process_runs(world: World) -> None:
         runner.run(store.aclose())
 
 
-def test_a_provider_error_ends_the_run_and_the_thread_can_go_on(tmp_path: Path) -> None:
+def test_a_provider_error_ends_the_run_and_the_thread_can_be_resumed(tmp_path: Path) -> None:
     from agentkit.errors import ProviderError
 
     model = ScriptedModel([ProviderError("overloaded", kind="overloaded", provider="test"), "Better."])

@@ -25,7 +25,7 @@ SUPPORT = Path(__file__).parents[2] / "support"
 
 
 class Shown:
-    """What a page would show: the texts in their order, and each call with its arguments and its result."""
+    """The contents of a page: the texts in their order, and each call with its arguments and its result."""
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
