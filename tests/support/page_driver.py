@@ -152,7 +152,7 @@ class Tab:
 
     def card(self, name: str, nth: int = 0) -> Card:
         """The nth card of a tool's calls."""
-        return Card(self, self.log.get_by_role("region", name=re.compile(f"^Call of {re.escape(name)}:")).nth(nth))
+        return Card(self, self.log.get_by_role("group", name=re.compile(f"^Call of {re.escape(name)}:")).nth(nth))
 
     def cards(self) -> list[tuple[str, str]]:
         """The tools and states of all cards, in order."""

@@ -38,7 +38,7 @@ export class CallCard {
     this.body = make("div", { class: "call-body", id: `call-body-${++count}`, hidden: true });
     this.head = make("button", { type: "button", class: "call-head", "aria-expanded": "false", "aria-controls": this.body.id, onclick: () => this.toggle() }, ...Object.values(this.parts));
     this.asks = make("div", { class: "asks" });
-    this.element = make("section", { class: "call", "data-call": call.id }, this.head, this.asks, this.body);
+    this.element = make("section", { class: "call", role: "group", "data-call": call.id }, this.head, this.asks, this.body);
     this.update();
   }
 
@@ -162,7 +162,7 @@ function bodyOf(call, actions) {
 
 function decision(decided) {
   const line = make("p", { class: "decided" }, `${decisionText(decided)}`);
-  return decided.edited ? [line, make("p", { class: "part-title" }, "Arguments it ran with"), rows(decided.edited)] : [line];
+  return typeof decided.edited === "object" && decided.edited ? [line, make("p", { class: "part-title" }, "Arguments it ran with"), rows(decided.edited)] : [line];
 }
 
 /** What happened with a call that was running when the server stopped. */
