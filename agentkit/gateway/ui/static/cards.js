@@ -128,7 +128,7 @@ export class CallCard {
       this.asks.append(approval.element);
     }
     if (call.status === "unknown") this.outcome ??= this.asks.appendChild(outcomeForm(call, this.shared.actions));
-    else if (call.status !== "done" || !this.outcome?.dataset.sent) {
+    else {
       this.outcome?.remove();
       this.outcome = null;
     }
@@ -174,9 +174,7 @@ function outcomeForm(call, actions) {
   const send = async (happened, text) => {
     try {
       await actions.outcome(call.id, { happened, text });
-      box.dataset.sent = "true";
-      note.textContent = happened ? "Noted: it happened." : "Noted: it did not happen.";
-      buttons.replaceChildren(button("Continue", () => actions.continue_(), "primary"));
+      note.textContent = "Noted."; // a new snapshot follows, with the card as it is now
     } catch (error) {
       note.textContent = error.message;
     }

@@ -38,6 +38,7 @@ export class Conversation {
     this.state = emptyState();
     this.shared.state = this.state;
     this.dirty = new Set([ALL]);
+    this.top = 0;
     this.atEnd = true;
     this.said = "";
     this.#schedule();
