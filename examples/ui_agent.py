@@ -1,4 +1,4 @@
-"""An agent for the page: `agentkit ui --agent ui_agent:agent`, in this folder. Run as a program, it prints its events."""
+"""An agent for the page: `agentkit ui --agent ui_agent:agent`, in this folder. As a program, it prints its events."""
 
 import asyncio
 
@@ -40,6 +40,7 @@ agent = Agent(ScriptedModel(answer, chunk=8), [Desk()], name="desk")
 
 
 async def main() -> None:
+    """Print what a page gets of a run."""
     async with agent.stream("Ada's tea pot is broken.") as run:
         page = AgUiRun("ada", "run-1")
         for event in page.start():

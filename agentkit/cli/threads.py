@@ -159,10 +159,10 @@ async def show(manager: ThreadManager, arguments: argparse.Namespace) -> int:
 async def export(manager: ThreadManager, arguments: argparse.Namespace) -> int:
     """Print the messages, one per line, including those compacted since."""
     from agentkit.threads.conversation import messages_of
-    from agentkit.threads.export import exported, whole
+    from agentkit.threads.export import export_messages, whole
 
     log = await manager.get_log(arguments.thread)
-    for message in exported(messages_of(whole(log)), arguments.wire, arguments.tools):
+    for message in export_messages(messages_of(whole(log)), arguments.wire, arguments.tools):
         print(as_json(message))
     return 0
 

@@ -104,7 +104,7 @@ class DemoModel:
             readme = f"# {name}\n\n`greet(name)` returns a greeting.\n"
             return [
                 Thinking("Two files are needed: the program, and a short README that says how to use it."),
-                "I'll write both files first.",
+                "I'll write both files first.\n\n",
                 ToolCall("", "create_file", {"file_path": f"{name}.py", "file_contents": _CODE}),
                 ToolCall("", "create_file", {"file_path": f"{name}.md", "file_contents": readme}),
                 spent,
@@ -112,7 +112,7 @@ class DemoModel:
         path = _target(written)
         if turns == 1:
             change = {"file_path": path, "old_str": 'f"Hello, {name}!"', "new_str": 'f"Bonjour, {name} !"'}
-            return ["Now the greeting in French.", ToolCall("", "str_replace", change), spent]
+            return ["Now the greeting in French.\n\n", ToolCall("", "str_replace", change), spent]
         return [ToolCall("", "read_file", {"file_path": path}), spent]
 
     def _free(self) -> Iterator[str]:

@@ -26,7 +26,7 @@ def whole(log: Log) -> Log:
     return replace(log, entries=tuple(entry for entry in log.entries if entry.kind != "compaction"))
 
 
-def exported(messages: Sequence[Message], shape: str, tools: Sequence[str] = ()) -> Sequence[Mapping[str, Any]]:
+def export_messages(messages: Sequence[Message], shape: str, tools: Sequence[str] = ()) -> Sequence[Mapping[str, Any]]:
     """Return a conversation in a provider's form, or with its calls as text.
 
     Args:

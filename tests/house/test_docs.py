@@ -234,7 +234,9 @@ def test_make_target_exists(line: str) -> None:
 def test_command_of_page_runs(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that needs no key and no thread, and ends, runs; of the others only the options are checked."""
     checked = re.sub(
-        r"agentkit (chat|run|fit|serve|threads \w+|mcp(?=.* --http)|rollout(?: report)?)\b", r"agentkit \1 --help", line
+        r"agentkit (chat|ui|run|fit|serve|threads \w+|mcp(?=.* --http)|rollout(?: report)?)\b",
+        r"agentkit \1 --help",
+        line,
     )
     monkeypatch.chdir(tmp_path)
     for key in KEYS:

@@ -291,7 +291,7 @@ def test_every_folder_of_rollouts_is_a_room() -> None:
 )
 def test_ready_made_tools_and_examples_use_the_public_api(file: Path) -> None:
     rooms = ("", ".messages", ".events", ".errors", ".models", ".testing", ".sandbox", ".rollout", ".interop.mcp")
-    rooms += (".interop.verl", ".interop.open_instruct")
+    rooms += (".gateway.events", ".interop.verl", ".interop.open_instruct")
     public = {f"agentkit{room}" for room in rooms}
     modules = {
         node.module
@@ -336,6 +336,8 @@ def test_wheel_holds_two_typed_packages_and_nothing_else(tmp_path: Path) -> None
     assert {name.split("/")[0] for name in names} == {"agentkit", "agentkit_tools", "agentkit_calls-0.1.0.dist-info"}
     assert {"agentkit/py.typed", "agentkit_tools/py.typed"} <= set(names)
     assert "agentkit_calls-0.1.0.dist-info/licenses/LICENSE" in names
+    page = sorted(file.relative_to(ROOT).as_posix() for file in (PACKAGE / "gateway" / "ui" / "static").iterdir())
+    assert [name for name in names if name.startswith("agentkit/gateway/ui/static/")] == page
 
 
 def test_the_folder_tools_is_no_package() -> None:

@@ -28,7 +28,7 @@ from agentkit.messages import (
 from agentkit.testing import ScriptedModel
 from agentkit.threads import Append, Compaction, NewCall, SQLiteStore, StoredResults, ThreadManager, open_store
 from agentkit.threads.entries import planned_call
-from agentkit.threads.export import exported
+from agentkit.threads.export import export_messages
 from agentkit.tool.codec import to_json
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext
@@ -122,7 +122,7 @@ async def everything(store: Any, id: str) -> list[tuple[str, Exception]]:
         state(log), totals(log), words(log, 40)
         messages = await threads.get_llm_messages(id)
         for wire in ("json", "openai", "anthropic", "hermes"):
-            json.dumps(exported(messages, wire, []))
+            json.dumps(export_messages(messages, wire, []))
 
     class Run:
         thread_id = id

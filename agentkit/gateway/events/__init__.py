@@ -1,5 +1,6 @@
 """Runs as the events of pages, AG-UI 1.0 and the AI SDK's UI message stream, and what a page asks."""
 
+from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.events.ag_ui import AgUiRun, sse
 from agentkit.gateway.events.ag_ui_request import input_of
 from agentkit.gateway.events.ai_sdk import HEADERS, AiSdkRun
@@ -12,6 +13,7 @@ __all__ = [
     "AgUiRun",
     "AiSdkRun",
     "PageRequest",
+    "RequestRefused",
     "ag_ui_stream",
     "ai_sdk_stream",
     "chat_input_of",

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from agentkit.messages import AssistantMessage, ImagePart, TextPart, ThinkingPart, ToolCall, ToolMessage
 from agentkit.threads.conversation import LocatedMessage, located_messages, messages_of
-from agentkit.threads.export import exported, whole
+from agentkit.threads.export import export_messages, whole
 from agentkit.threads.store import Call, Log
 
 EXPORTS: Final = ("json", "openai", "anthropic", "markdown")
@@ -46,7 +46,7 @@ def export_thread(log: Log, shape: str, title: str) -> ThreadFile:
     if shape == "markdown":
         text = "\n\n".join([f"# {title}", *_transcript(whole(log))]) + "\n"
         return ThreadFile(f"{name}.md", "text/markdown; charset=utf-8", text.encode(errors="replace"))
-    messages = exported(messages_of(whole(log)), shape)
+    messages = export_messages(messages_of(whole(log)), shape)
     text = json.dumps(messages, ensure_ascii=False, indent=2) + "\n"
     middle = "" if shape == "json" else f".{shape}"
     return ThreadFile(f"{name}{middle}.json", "application/json", text.encode(errors="replace"))

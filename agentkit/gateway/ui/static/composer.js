@@ -15,7 +15,8 @@ const dataOf = (file) =>
 
 // A file as a part of the message. → null for what is neither an image nor text.
 async function partOf(file) {
-  if (IMAGES.test(file.type)) return { type: "image", source: { type: "data", value: await dataOf(file), mimeType: file.type } };
+  const { name, type } = file;
+  if (IMAGES.test(type)) return { type: "image", source: { type: "data", value: await dataOf(file), mimeType: type } };
   let text;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
@@ -25,7 +26,7 @@ async function partOf(file) {
   if (text.includes("\0")) return null;
   const ticks = Math.max(2, ...(text.match(/`+/g) || []).map((run) => run.length)) + 1;
   const fence = "`".repeat(ticks);
-  return { type: "text", text: `${file.name}:\n${fence}\n${text}${text.endsWith("\n") ? "" : "\n"}${fence}` };
+  return { type: "text", text: `${name}:\n${fence}\n${text}${text.endsWith("\n") ? "" : "\n"}${fence}` };
 }
 
 export class Composer {
@@ -58,24 +59,15 @@ export class Composer {
       $("files").value = "";
       this.text.focus();
     });
-    this.acceptDrops();
+    for (const type of ["dragover", "dragleave", "drop"]) document.addEventListener(type, (event) => this.drag(event));
   }
 
-  acceptDrops() {
-    const area = $("page");
-    const carries = (event) => event.dataTransfer?.types.includes("Files");
-    area.addEventListener("dragover", (event) => {
-      if (!carries(event)) return;
-      event.preventDefault();
-      this.form.classList.add("drop");
-    });
-    area.addEventListener("dragleave", (event) => area.contains(event.relatedTarget) || this.form.classList.remove("drop"));
-    area.addEventListener("drop", (event) => {
-      if (!carries(event)) return;
-      event.preventDefault();
-      this.form.classList.remove("drop");
-      this.attach([...event.dataTransfer.files]);
-    });
+  drag(event) {
+    const { type, dataTransfer } = event;
+    if (!dataTransfer.types.includes("Files")) return;
+    event.preventDefault();
+    this.form.classList.toggle("drop", type === "dragover");
+    if (type === "drop") this.attach([...dataTransfer.files]);
   }
 
   // Another thread: its draft, and no attachment of the one before.
@@ -166,8 +158,8 @@ export class Composer {
         this.text.focus();
       };
       const image = part.type === "image" && make("img", { src: `data:${file.type};base64,${part.source.value}`, alt: "" });
-      const button = make("button", { type: "button", class: "icon", "aria-label": `Remove ${file.name}`, onclick: remove }, icon("close"));
-      return make("li", {}, image, make("span", {}, file.name), button);
+      const about = { type: "button", class: "icon", "aria-label": `Remove ${file.name}`, onclick: remove };
+      return make("li", {}, image, make("span", {}, file.name), make("button", about, icon("close")));
     });
     $("attachments").replaceChildren(...rows);
     $("attachments").hidden = !rows.length;
@@ -196,20 +188,13 @@ export class Composer {
 
   drawOutbox(items, { again, edit }) {
     const rows = items.map((item) => {
-      const text = typeof item.content === "string" ? item.content : item.content.map((part) => part.text ?? "image").join(" · ");
-      const buttons = item.error
-        ? [
-            make("button", { type: "button", class: "quiet", onclick: () => again(item) }, "Try again"),
-            make("button", { type: "button", class: "quiet", onclick: () => edit(item) }, "Edit"),
-          ]
-        : [];
-      return make(
-        "li",
-        { class: item.error ? "refused" : null },
-        make("span", { class: "name" }, text),
-        make("span", {}, item.error ? `Not sent: ${item.error}` : "Sending…"),
-        ...buttons,
-      );
+      const { content, error } = item;
+      const text = typeof content === "string" ? content : content.map((part) => part.text ?? "image").join(" · ");
+      const quiet = { type: "button", class: "quiet" };
+      const button = (name, run) => error && make("button", { ...quiet, onclick: () => run(item) }, name);
+      const state = make("span", {}, error ? `Not sent: ${error}` : "Sending…");
+      const name = make("span", { class: "name" }, text);
+      return make("li", { class: error && "refused" }, name, state, button("Try again", again), button("Edit", edit));
     });
     $("outbox").replaceChildren(...rows);
     $("outbox").hidden = !rows.length;

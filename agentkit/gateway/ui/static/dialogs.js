@@ -8,44 +8,35 @@ function show(dialog) {
   // A click on the backdrop has the dialog itself as its target.
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close(""));
   dialog.showModal();
-  return closed.finally(() => dialog.remove());
+  dialog.scrollTop = 0; // the focus is on a button at its end
+  return closed.finally(() => {
+    dialog.remove();
+    // Chromium: the focus returned, but the caret was removed with the dialog.
+    const { activeElement: field } = document;
+    if (field?.type?.startsWith("text")) field.setSelectionRange(field.selectionStart, field.selectionEnd);
+  });
+}
+
+// A dialog with a title and buttons. → the value of the button.
+function ask(title, content, ...buttons) {
+  const form = make("form", { method: "dialog", class: "buttons" }, ...buttons);
+  const heading = make("h2", { id: "dialog-title" }, title);
+  return show(make("dialog", { "aria-labelledby": heading.id }, heading, content, form));
 }
 
 // Ask for yes or no. → true when the person chose `yes`.
 export async function confirm(title, text, yes) {
-  const dialog = make(
-    "dialog",
-    { "aria-labelledby": "dialog-title" },
-    make("h2", { id: "dialog-title" }, title),
-    make("p", {}, text),
-    make(
-      "form",
-      { method: "dialog", class: "buttons" },
-      make("button", { value: "" }, "Cancel"),
-      make("button", { value: "yes", class: "danger" }, yes),
-    ),
-  );
-  return (await show(dialog)) === "yes";
+  const buttons = [make("button", { value: "" }, "Cancel"), make("button", { value: "yes", class: "danger" }, yes)];
+  return (await ask(title, make("p", {}, text), ...buttons)) === "yes";
 }
 
 // Ask for the gateway's key until there is one.
 export async function askForKey() {
-  const field = make("input", { type: "password", name: "key", "aria-label": "Key", autocomplete: "current-password", required: true });
-  for (;;) {
-    const dialog = make(
-      "dialog",
-      { "aria-labelledby": "dialog-title" },
-      make("h2", { id: "dialog-title" }, "This gateway asks for a key"),
-      make("p", {}, "The program that started it printed an address with the key, or names the variable that has it."),
-      make(
-        "form",
-        { method: "dialog", class: "buttons wide" },
-        field,
-        make("button", { value: "key", class: "primary" }, "Open"),
-      ),
-    );
-    if ((await show(dialog)) === "key" && field.value.trim()) return field.value.trim();
-  }
+  const field = make("input", { type: "password", "aria-label": "Key", autocomplete: "current-password" });
+  const text = "The program that started it printed an address with the key, or names the variable that has it.";
+  do await ask("This gateway asks for a key", make("p", {}, text), field, make("button", { class: "primary" }, "Open"));
+  while (!field.value.trim());
+  return field.value.trim();
 }
 
 // The list of keys: rows of [keys, what they do].
@@ -54,8 +45,7 @@ export function showKeys(rows) {
   for (const [keys, text] of rows) {
     list.append(make("dt", {}, ...keys.split(" ").map((key) => make("kbd", {}, key))), make("dd", {}, text));
   }
-  const form = make("form", { method: "dialog", class: "buttons" }, make("button", { value: "" }, "Close"));
-  return show(make("dialog", { "aria-labelledby": "dialog-title" }, make("h2", { id: "dialog-title" }, "Keys"), list, form));
+  return ask("Keys", list, make("button", {}, "Close"));
 }
 
 // The command palette. `find(query)` → a list (or a promise of one) of {group, text, run}.
@@ -63,6 +53,7 @@ export async function palette(find) {
   let items = [];
   let chosen = 0;
   let turn = 0;
+  let drawn; // when the list is that of the text in the field
   const list = make("div", { id: "palette-list", role: "listbox", "aria-label": "Commands" });
   const field = make("input", {
     role: "combobox",
@@ -77,7 +68,7 @@ export async function palette(find) {
 
   const mark = (index) => {
     chosen = Math.max(0, Math.min(items.length - 1, index));
-    [...list.querySelectorAll("[role=option]")].forEach((option, each) => option.setAttribute("aria-selected", each === chosen));
+    [...list.children].forEach((option, each) => option.setAttribute("aria-selected", each === chosen));
     const option = items.length ? `option-${chosen}` : "";
     field.setAttribute("aria-activedescendant", option);
     document.getElementById(option)?.scrollIntoView({ block: "nearest" });
@@ -91,26 +82,25 @@ export async function palette(find) {
     const found = await find(field.value.trim());
     if (own !== turn) return;
     items = found;
-    list.replaceChildren(
-      ...items.map((item, index) =>
-        make(
-          "div",
-          { role: "option", id: `option-${index}`, onclick: () => run(item), onpointermove: () => chosen !== index && mark(index) },
-          make("span", { class: "name" }, item.text),
-          make("span", { class: "group" }, item.group),
-        ),
-      ),
-    );
-    if (!items.length) list.append(make("div", { role: "option", "aria-disabled": "true", "aria-selected": "false" }, "Nothing found"));
+    const shown = items.map((item, index) => {
+      const onpointermove = () => chosen !== index && mark(index);
+      const about = { role: "option", id: `option-${index}`, onclick: () => run(item), onpointermove };
+      const group = make("span", { class: "group" }, item.group);
+      return make("div", about, make("span", { class: "name" }, item.text), group);
+    });
+    const none = make("div", { role: "option", "aria-disabled": "true" }, "Nothing found");
+    list.replaceChildren(...(shown.length ? shown : [none]));
     mark(0);
   };
-  field.addEventListener("input", draw);
-  field.addEventListener("keydown", (event) => {
+  field.addEventListener("input", () => (drawn = draw()));
+  field.addEventListener("keydown", async (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step) mark(chosen + step);
-    else if (event.key === "Enter" && !event.isComposing) run(items[chosen]);
-    else return;
+    const enter = event.key === "Enter" && !event.isComposing;
+    if (!step && !enter) return;
     event.preventDefault();
+    if (step) return void mark(chosen + step);
+    await drawn;
+    run(items[chosen]);
   });
   await draw();
   await show(dialog);

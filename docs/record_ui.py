@@ -1,0 +1,124 @@
+"""The pictures of the page, docs/images/ui_*.png: `agentkit ui` in a real browser, with a scripted agent.
+
+python docs/record_ui.py     needs Playwright for Python, and Chromium
+
+The agent is examples/ui_agent.py, and that of `agentkit ui --demo`; the server, the tools and the page are real.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+ROOT: Final = Path(__file__).parent.parent
+IMAGES: Final = ROOT / "docs" / "images"
+STARTS: Final = "the page is at "
+DESKTOP: Final = {"width": 1180, "height": 800}
+PHONE: Final = {"width": 390, "height": 760}
+FLAGS: Final = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+)
+
+
+@contextmanager
+def served(folder: Path, *options: str) -> Iterator[str]:
+    """The address of `agentkit ui`, which runs in a folder."""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tools'}:{ROOT / 'examples'}", "LOGNAME": "ada"}
+    command = [sys.executable, "-m", "agentkit", "ui", "--port", "0", *options]
+    running = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
+    assert running.stderr is not None
+    try:
+        yield running.stderr.readline().removeprefix(STARTS).strip()
+    finally:
+        running.terminate()
+        running.communicate()
+
+
+@contextmanager
+def opened(browser: Browser, url: str, size: dict[str, int], scheme: str) -> Iterator[Page]:
+    """The page in a window of this size."""
+    context = browser.new_context(
+        viewport=size,  # type: ignore[arg-type]
+        color_scheme=scheme,  # type: ignore[arg-type]
+        device_scale_factor=2 if size is PHONE else 1,
+        has_touch=size is PHONE,
+        is_mobile=size is PHONE,
+        locale="en-GB",
+        timezone_id="Europe/Berlin",
+    )
+    page = context.new_page()
+    page.goto(url)
+    page.wait_for_selector("#text:enabled")
+    yield page
+    context.close()
+
+
+def say(page: Page, text: str, waiting: int) -> None:
+    """Send a message, and wait until some calls wait for approval."""
+    page.fill("#text", text)
+    page.press("#text", "Enter")
+    expect(page.locator(".approval")).to_have_count(waiting, timeout=30_000)
+
+
+def approve(page: Page) -> None:
+    """Approve the first call that waits, once its buttons work."""
+    page.locator(".approval .primary:not([aria-disabled=true])").first.click()
+
+
+def picture(page: Page, name: str) -> None:
+    """Write a picture of what the window shows."""
+    page.evaluate("document.activeElement.blur()")
+    page.wait_for_timeout(1_000)  # until the buttons work, and the code is coloured
+    page.screenshot(path=IMAGES / f"{name}.png")
+
+
+def desk(browser: Browser, folder: Path) -> None:
+    """A refund that waits, in both colours, and on a phone."""
+    with served(folder, "--agent", "ui_agent:agent") as url:
+        with opened(browser, url, DESKTOP, "light") as page:
+            say(page, "Ada's tea pot arrived broken.", 1)
+            page.locator(".call-head").first.click()
+            picture(page, "ui_light")
+            address = page.url
+        with opened(browser, address, PHONE, "light") as page:
+            page.wait_for_selector(".approval")
+            picture(page, "ui_phone")
+
+
+def demonstration(browser: Browser, folder: Path) -> None:
+    """An edit that waits, after files that were written; in a text format, with the reply as it was written."""
+    with served(folder, "--demo") as url, opened(browser, url, DESKTOP, "dark") as page:
+        page.select_option("#format", "xml")
+        say(page, "Write a greeting in Python, and its README. Then make it French.", 2)
+        for waiting in (1, 0):
+            approve(page)
+            expect(page.locator(".approval")).to_have_count(waiting)
+        expect(page.locator(".approval")).to_have_count(1, timeout=30_000)
+        picture(page, "ui_dark")
+        page.get_by_role("button", name="As written").last.click()
+        picture(page, "ui_written")
+
+
+def main() -> None:
+    """Write all pictures."""
+    with sync_playwright() as playwright, TemporaryDirectory() as name:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        for record in (desk, demonstration):
+            folder = Path(name, record.__name__)
+            folder.mkdir()
+            record(browser, folder)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
