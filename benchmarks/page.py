@@ -70,7 +70,9 @@ class Cost(NamedTuple):
 def cost(trace: bytes) -> Cost:
     """The cost of the deltas in a trace of Chromium."""
     events = json.loads(trace)["traceEvents"]
-    mains = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name" and e["args"]["name"] == "CrRendererMain"}
+    mains = {
+        (e["pid"], e["tid"]) for e in events if e["name"] == "thread_name" and e["args"]["name"] == "CrRendererMain"
+    }
     busy: dict[tuple[int, int], float] = {}
     for e in events:
         if e["name"] == "RunTask" and (e["pid"], e["tid"]) in mains:
@@ -99,7 +101,9 @@ def _percentile(values: Sequence[float], share: float) -> float:
 def streamed(tab: Tab, end: str) -> Cost:
     """Let the model reply, and measure its deltas."""
     browser = chromium()
-    browser.start_tracing(page=tab.page, categories=["devtools.timeline", "disabled-by-default-devtools.timeline", "toplevel"])
+    browser.start_tracing(
+        page=tab.page, categories=["devtools.timeline", "disabled-by-default-devtools.timeline", "toplevel"]
+    )
     tab.say("reply")
     tab.sees(end, timeout=60)
     tab.is_idle()

@@ -1,6 +1,6 @@
 """The cost of one text delta for a page: microseconds of CPU, as AG-UI's events in bytes.
 
-Ours are written by hand; the floor is `ag-ui-protocol`, with its models and its encoder. Read the ratio.
+agentkit writes the events by hand; the measure is `ag-ui-protocol`, with its models and its encoder. Read the ratio.
 
     python benchmarks/page_events.py
 """
@@ -21,7 +21,7 @@ TURNS = 7
 
 
 def ag_ui() -> None:
-    """Our AG-UI events."""
+    """AG-UI events of agentkit."""
     run = AgUiRun("thread", "0123456789abcdef")
     for delta in DELTAS:
         for event in run.feed(delta):
@@ -29,7 +29,7 @@ def ag_ui() -> None:
 
 
 def ai_sdk() -> None:
-    """Our chunks of the AI SDK."""
+    """Chunks of the AI SDK of agentkit."""
     run = AiSdkRun("0123456789abcdef")
     for delta in DELTAS:
         for event in run.feed(delta):

@@ -142,7 +142,7 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
             self._model = models.model(self._model)
         return self._model
 
-    def adapted(
+    def adapt(
         self, *, model: Model | None = None, config: ProcessorConfig | None = None, hooks: Sequence[Hook] = ()
     ) -> Agent[ContextT, OutputT]:
         """Return this agent with another model or other rules for calls; everything else is the same.
@@ -156,7 +156,7 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
             ConfigError: an argument has the wrong type.
         """
         values = {"model": self._model if model is None else model, "config": config, "hooks": hooks}
-        refuse("adapted", values, _BOUNDS)
+        refuse("adapt", values, _BOUNDS)
         other = copy(self)
         if model is not None:
             other._model, other._owns_model = model, False

@@ -142,7 +142,7 @@ class ChatSession:
     def answer_with(self, choice: ModelChoice) -> None:
         """Let another model answer from now on, with the same tools and settings."""
         model = choice.create()
-        self.agent = self.kept.agent = self.agent.adapted(model=model)
+        self.agent = self.kept.agent = self.agent.adapt(model=model)
         self.choice = choice
         self._to_close.append(model)
 

@@ -142,7 +142,7 @@ class Gateway:
                 await self._page(scope, headers, send)
 
     def end_streams(self) -> None:
-        """End the streams that have no end of their own: the server is about to end."""
+        """End the page's streams, which would never end: the server is about to end."""
         if self._watch_page is not None:
             self._watch_page.hub.end_streams()
 

@@ -25,6 +25,7 @@ from agentkit.threads.children import all_waiting, child_id, locate_call
 from agentkit.threads.entries import edited_call, entries_of, one_message
 from agentkit.threads.fork import copy_entries
 from agentkit.threads.known_threads import KnownThreads
+from agentkit.threads.lease import delete_unheld
 from agentkit.threads.log_reader import read_log, readable
 from agentkit.threads.open_response import UNANSWERED
 from agentkit.threads.resume import may_have_run, not_again, waiting, waits_inside
@@ -126,7 +127,7 @@ class KeptThreads:
             raise
         except StoreError as e:
             _LOG.warning("thread %s is deleted without the threads of its sub-agents: %s", thread_id, e)
-        await ask_store(self.store.delete, thread_id)
+        await delete_unheld(self.store, thread_id)
         self._known.forget(thread_id)
         for key in keys:
             if isinstance(key, str) and key:

@@ -148,3 +148,19 @@ class HeldLease:
                 continue
             except StoreError:
                 return
+
+
+async def delete_unheld(store: Store, thread_id: str) -> None:
+    """Delete a thread; the lease of a process that has ended does not keep it.
+
+    Raises:
+        ThreadBusy: it is being run.
+        ThreadNotFound: there is no such thread.
+    """
+    try:
+        await ask_store(store.delete, thread_id)
+    except ThreadBusy as e:
+        if not is_dead(e.owner):
+            raise
+        await ask_store(store.release, await ask_store(store.acquire, thread_id, this_process(), LEASE, dead=e.fence))
+        await ask_store(store.delete, thread_id)

@@ -101,6 +101,10 @@ class Tab:
         """Press a button outside of the cards."""
         self.page.get_by_role("button", name=name, exact=True).click()
 
+    def hurry(self) -> None:
+        """Let the page connect again without a pause."""
+        self.page.evaluate("(wait => { window.setTimeout = (work, ms) => wait(work, ms > 400 ? 1 : ms); })(setTimeout)")
+
     # ------------------------------------------------------------ she reads
 
     @property
@@ -148,7 +152,7 @@ class Tab:
 
     def card(self, name: str, nth: int = 0) -> Card:
         """The nth card of a tool's calls."""
-        return Card(self, self.log.get_by_role("region", name=re.compile(f"^Call of {re.escape(name)}:")).nth(nth))
+        return Card(self, self.log.get_by_role("group", name=re.compile(f"^Call of {re.escape(name)}:")).nth(nth))
 
     def cards(self) -> list[tuple[str, str]]:
         """The tools and states of all cards, in order."""
@@ -165,8 +169,9 @@ class Tab:
             self.page.wait_for_timeout(30)
 
     def text(self) -> str:
-        """The conversation as text, without durations and times."""
-        return re.sub(r"\b\d+(\.\d+)? m?s\b|\b\d\d:\d\d( [AP]M)?\b", "…", self.log.inner_text())
+        """The conversation as text, all of it unfolded, without durations and times."""
+        self.cards()
+        return re.sub(r"\b\d+(\.\d+)? m?s\b|\b\d\d:\d\d( [AP]M)?\b", "…", self.log.inner_text()).removesuffix("\n↓ new")
 
 
 class Card:

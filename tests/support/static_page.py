@@ -121,5 +121,3 @@ def modules(setup: str, **options: Any) -> Iterator[Modules]:
     finally:
         in_browser(opened.page.context.close)
     assert opened.faults == []
-
-

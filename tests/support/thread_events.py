@@ -45,7 +45,11 @@ def text(*deltas: str, message: str = "r1-1") -> list[Event]:
 def thinking(*deltas: str, message: str = "r1-1-r1") -> list[Event]:
     """Thinking."""
     deltas_ = [{"type": "REASONING_MESSAGE_CONTENT", "messageId": message, "delta": delta} for delta in deltas]
-    return [{"type": "REASONING_START", "messageId": message}, *deltas_, {"type": "REASONING_END", "messageId": message}]
+    return [
+        {"type": "REASONING_START", "messageId": message},
+        *deltas_,
+        {"type": "REASONING_END", "messageId": message},
+    ]
 
 
 def call(id: str, name: str, arguments: str, *, message: str = "r1-1", end: Event | None = None) -> list[Event]:

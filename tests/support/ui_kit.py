@@ -156,7 +156,7 @@ def page(
 
 
 def calls_of(messages: Sequence[Json]) -> dict[str, Json]:
-    """What a snapshot says of each call, by id."""
+    """The facts that a snapshot has about each call, by id."""
     calls = [call for message in messages for call in message.get("toolCalls", ())]
     return {call["id"]: {"id": call["id"], **call["metadata"]["agentkit"]} for call in calls}
 

@@ -35,8 +35,8 @@ from agentkit.gateway.events.run_encoder import (
     PageEvent,
     RunEncoder,
     call_status,
+    page_content,
     run_error,
-    shown,
 )
 from agentkit.gateway.reply_parts import json_string, line
 from agentkit.messages import ImagePart, ToolCall
@@ -53,7 +53,7 @@ _DELTAS: Final = {
     "text-delta": "id",
     "reasoning-delta": "id",
 }
-"""The events with a delta of text, also the AI SDK's, and the field of each that says where it belongs."""
+"""The events with a delta of text, including the AI SDK's, and the field of each that says where it belongs."""
 
 
 class AgUiRun(RunEncoder):
@@ -200,7 +200,7 @@ class AgUiRun(RunEncoder):
         seconds = event.seconds if isinstance(event, ToolCompleted | ToolFailed) else None
         how = _ours(status=call_status(result.code), code=result.code, seconds=seconds)
         ids = {"messageId": f"{id}-result", "toolCallId": id, "role": "tool"}
-        self._put("TOOL_CALL_RESULT", **ids, content=content_of(shown(result)), metadata=how)
+        self._put("TOOL_CALL_RESULT", **ids, content=content_of(page_content(result)), metadata=how)
 
     def _interrupt(self, call: ToolCall) -> PageEvent:
         return interrupt_of(call, self._reasons.get(call.id, ""), self.tools.get(call.name))

@@ -29,8 +29,8 @@ from agentkit.gateway.events.run_encoder import (
     PageEvent,
     RunEncoder,
     call_status,
+    page_content,
     run_error,
-    shown,
 )
 from agentkit.messages import ImagePart, ToolCall
 from agentkit.tool.result import ToolResult
@@ -166,7 +166,7 @@ class AiSdkRun(RunEncoder):
 
     def _write_answer(self, event: Answered) -> None:
         id, result = event.call.id, event.result
-        parts = shown(result)
+        parts = page_content(result)
         text = "".join(part.text for part in parts if not isinstance(part, ImagePart))
         match call_status(result.code):
             case "done":
@@ -181,7 +181,7 @@ class AiSdkRun(RunEncoder):
 
 
 def _output(result: ToolResult, text: str) -> Any:
-    """The result for a page: an object or a list as such, anything else as the text that the model reads."""
+    """Return the result for a page: an object or a list unchanged, any other value as the text that the model reads."""
     if isinstance(result.output, dict | list) and not result.content:
         try:
             return json.loads(text)

@@ -120,7 +120,7 @@ def thread_at(value: Any, at: str) -> str:
     """Return the id of a thread; those with a slash belong to sub-agents.
 
     Raises:
-        RequestRefused: status 400; it is no such id.
+        RequestRefused: status 400; it is not the id of a thread.
     """
     if "/" in (thread := id_at(value, at)):
         raise invalid(at, f"expected the id of a thread, which has no slash, found {show_value(value)}")
@@ -142,7 +142,7 @@ def image_of(data: Any, media_type: Any, at: str) -> ImagePart:
     """Return the image with these bytes in base64.
 
     Raises:
-        RequestRefused: status 400; it is none.
+        RequestRefused: status 400; it is not an image.
     """
     try:
         return ImagePart(base64.b64decode(text_at(data, at), validate=True), text_at(media_type, at))
@@ -154,7 +154,7 @@ def linked_image(url: Any, at: str) -> ImagePart:
     """Return the image at a URL, which may be a data URL.
 
     Raises:
-        RequestRefused: status 400; it is no such URL.
+        RequestRefused: status 400; it is not a URL of an image.
     """
     head, comma, data = text_at(url, at).partition(",")
     if comma and head.startswith("data:") and head.endswith(";base64"):

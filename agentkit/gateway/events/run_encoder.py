@@ -45,7 +45,7 @@ PageEvent = dict[str, Any]
 
 Answered = ToolCompleted | ToolFailed | ToolSkipped
 
-CallStatus = Literal["done", "failed", "denied", "stopped", "skipped", "interrupted"]
+PageStatus = Literal["done", "failed", "denied", "stopped", "skipped", "interrupted"]
 """How a call ended. `stopped`: with its run. `interrupted`: nobody knows whether it had its effects."""
 
 MAX_RESULT: Final = 100_000
@@ -53,7 +53,7 @@ MAX_RESULT: Final = 100_000
 
 NO_TOOLS: Final[Mapping[str, ToolSpec]] = MappingProxyType({})
 
-_STATUS: Final[Mapping[ErrorCode | None, CallStatus]] = {
+_STATUS: Final[Mapping[ErrorCode | None, PageStatus]] = {
     None: "done",
     "denied": "denied",
     "cancelled": "stopped",
@@ -64,12 +64,12 @@ _CUT: Final = "the reply was interrupted inside this call"
 _TOOL_EVENTS: Final = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
 
 
-def call_status(code: ErrorCode | None) -> CallStatus:
+def call_status(code: ErrorCode | None) -> PageStatus:
     """Return how a call ended, by the error code of its answer; None is the code of a success."""
     return _STATUS.get(code, "failed")
 
 
-def shown(result: ToolResult) -> ResultContent:
+def page_content(result: ToolResult) -> ResultContent:
     """Return the content of a result for a page."""
     return cap(result.parts, MAX_RESULT)
 
@@ -169,13 +169,13 @@ class RunEncoder(ABC):
         self.turn, self._in_turn, self._span = number, True, 0
         self._write_turn()
 
-    def _go_on(self) -> None:
+    def _ensure_turn(self) -> None:
         """Begin a turn if none is open: a run's events have no other sign of it."""
         if not self._in_turn:
             self._begin(self.turn + 1)
 
     def _read_finish(self, event: Finish) -> None:
-        self._go_on()
+        self._ensure_turn()
         self._close(event)
 
     def _close(self, finish: Finish | None = None) -> None:
@@ -198,7 +198,7 @@ class RunEncoder(ABC):
         if not text:
             return
         if self._open is not kind:
-            self._go_on()
+            self._ensure_turn()
             self._end_span()
             self._open, self._span = kind, self._span + 1
             self._write_span(kind)
@@ -212,7 +212,7 @@ class RunEncoder(ABC):
     # -------------------------------------------------------------- calls
 
     def _read_start(self, event: CallStart) -> None:
-        self._go_on()
+        self._ensure_turn()
         self._end_span()
         self._calls[event.index] = call = SentCall(event.name, ArgumentText(self.tools.get(event.name)), event.id)
         if call.id is not None:
@@ -231,7 +231,7 @@ class RunEncoder(ABC):
         call = self._calls.pop(event.index, None)
         if call is None and self.turn == 0:  # an earlier run sent it: only its answer is new
             return
-        call = self._begun(call, event.call)
+        call = self._opened_call(call, event.call)
         try:
             rest = call.text.end(event.call)
         except ContradictedArguments:
@@ -241,24 +241,24 @@ class RunEncoder(ABC):
         self._write_call_end(event)
 
     def _read_error(self, event: CallError) -> None:
-        self._begun(self._calls.pop(event.index, None), event.call)
+        self._opened_call(self._calls.pop(event.index, None), event.call)
         self._write_call_error(event)
 
-    def _begun(self, call: SentCall | None, found: ToolCall) -> SentCall:
+    def _opened_call(self, call: SentCall | None, found: ToolCall) -> SentCall:
         """A call that ends; its beginning is written if that could not be done before."""
         if call is None or call.id is None:
-            self._go_on()
+            self._ensure_turn()
             self._end_span()
             self._write_call(found.id, found.name)
         return call or SentCall(found.name, ArgumentText(self.tools.get(found.name)))
 
     def _read_other(self, event: SourceEvent) -> None:
-        self._go_on()
+        self._ensure_turn()
         self._write_other(event)
 
     def _read_usage(self, event: Usage) -> None:
         if not self.turn:
-            self._go_on()
+            self._ensure_turn()
         self._write_other(event)  # that of a response whose end was not read follows its finish
 
     # -------------------------------------------------------------- what a protocol writes
@@ -297,7 +297,7 @@ class RunEncoder(ABC):
 
     @abstractmethod
     def _write_call_error(self, event: CallError) -> None:
-        """End a call that cannot be run; its answer follows, unless the run broke off."""
+        """End a call that cannot be run; its answer follows, unless the run was interrupted."""
 
     @abstractmethod
     def _write_tool(self, event: ToolEvent) -> None:

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-Event = Mapping[str, Any]
+LogEvent = Mapping[str, Any]
 
 _JOINED: Final = {
     "TEXT_MESSAGE_CONTENT": "messageId",
@@ -33,24 +33,24 @@ class EventLog:
         """The number of the last event."""
         self._before = 0  # the number before the first kept event
         self._numbers: list[int] = []
-        self._events: list[Event] = []
+        self._events: list[LogEvent] = []
 
     def id_of(self, number: int) -> str:
         """The position after an event, as a client sends it back."""
         return f"{self.epoch}.{number}"
 
-    def add(self, event: Event) -> None:
+    def add(self, event: LogEvent) -> None:
         """Add an event at the end."""
         self.last += 1
         self._numbers.append(self.last)
         self._events.append(event)
 
     def position(self, id: str) -> int | None:
-        """A client's position; None if it is none in this log."""
+        """A client's position; None if it is not one in this log."""
         epoch, _, number = id.rpartition(".")
         return int(number) if epoch == self.epoch and number.isdecimal() and len(number) < 16 else None
 
-    def after(self, number: int) -> list[tuple[int, Event]] | None:
+    def after(self, number: int) -> list[tuple[int, LogEvent]] | None:
         """The events after this one, with their numbers; None if a client cannot continue there."""
         at = bisect_right(self._numbers, number)
         if number > self.last or (self._numbers[at - 1] if at else self._before) != number:
@@ -94,10 +94,10 @@ class EventLog:
         return _size(events[at:])
 
 
-def _end(events: list[Event], pieces: list[str]) -> None:
+def _end(events: list[LogEvent], pieces: list[str]) -> None:
     if len(pieces) > 1:
         events[-1] = {**events[-1], "delta": "".join(pieces)}
 
 
-def _size(events: Iterable[Event]) -> int:
+def _size(events: Iterable[LogEvent]) -> int:
     return sum(len(str(event)) for event in events)

@@ -59,7 +59,7 @@ class ThreadSums:
 
 @dataclass(slots=True)
 class ThreadTrouble:
-    """What keeps a thread from being answered here.
+    """The reasons why a thread is not answered here.
 
     Args:
         owner: another process that runs it, as its lease names it; None for none.
@@ -118,14 +118,14 @@ class LiveThread:
     def __init__(self, id: str, hub: ThreadHub) -> None:
         self.id = id
         self.lock = asyncio.Lock()
-        """Held by whoever changes the thread."""
+        """Held by every change of the thread."""
         self.log = EventLog(f"{hub.token}{secrets.token_hex(3)}")
         self.newest: LiveRun | None = None
         """The newest run that was started here; None for none."""
         self.state: Mapping[str, Any] = {}
         """The value of `agentkit:thread`."""
         self.trouble = ThreadTrouble()
-        """What keeps it from being answered here."""
+        """Why it is not answered here."""
         self._hub = hub
         self._followers: set[asyncio.Event] = set()
         self._sums = ThreadSums()
@@ -218,7 +218,7 @@ class LiveThread:
             live, position = self.live, self.log.last
             log, waiting = await self._readable()
             if self.live is live or live is not None:
-                break  # otherwise a run has begun, which may have added to the log
+                break  # otherwise a run was started, which may have added to the log
         facts = SnapshotFacts(
             self._hub.agent.registry,
             waiting,
@@ -262,7 +262,7 @@ class LiveThread:
         if known or self._version < 0:
             self._version = stored.version
         settings = ThreadSettings.of(stored)
-        model, format = hub.models.chosen(settings)
+        model, format = hub.models.choice_of(settings)
         running = self.live is not None or self.trouble.owner is not None
         state = {
             "id": self.id,
@@ -302,24 +302,28 @@ class LiveThread:
 
     async def _poll(self) -> None:
         """Look for changes of other processes while someone follows."""
-        while self._followers:
+        while self._followers and not self.trouble.gone:
             await asyncio.sleep(_POLL)
-            if self.live is not None or self.lock.locked() or not self._followers:
-                continue
             with suppress(StoreError):  # it may be readable again the next time
-                try:
-                    stored = await self._hub.threads.get_thread(self.id)
-                except ThreadNotFound:
-                    self._hub.drop(self)
-                    return
-                if self.trouble.owner and is_dead(self.trouble.owner):
-                    self.trouble.owner = None
-                    await self.refresh()
-                if stored.version != self._version and self.live is None and not self.lock.locked():
-                    await self.renew()
+                if self._followers and self.live is None and not self.lock.locked():
+                    await self._look()
+
+    async def _look(self) -> None:
+        """Look once for changes of other processes."""
+        async with self.lock:
+            try:
+                stored = await self._hub.threads.get_thread(self.id)
+            except ThreadNotFound:
+                self._hub.drop(self)
+                return
+            if self.trouble.owner and is_dead(self.trouble.owner):
+                self.trouble.owner = None
+                await self.refresh()
+            if stored.version != self._version and self.live is None:
+                await self.renew()
 
     async def renew(self) -> None:
-        """Send a new snapshot to everyone, since another process has changed the thread."""
+        """Send a new snapshot to everyone, since the thread was changed not by a run here. The lock is held."""
         self.trouble.damage = ""
         one = await self.refresh(known=True)
         if self.trouble.owner is not None and one.state != "interrupted":
@@ -359,7 +363,7 @@ class LiveThread:
             await asyncio.wait([self._task], timeout=_ENDING)
 
     async def _drive(self, live: LiveRun) -> None:
-        """Follow a run to its end, whoever listens."""
+        """Follow a run to its end, even if nobody follows the thread."""
         run, failed = live.run, False
         try:
             async with run:
@@ -374,7 +378,7 @@ class LiveThread:
             if live.begun:
                 self.publish(live.encoder.fail(e))
             self.trouble.owner = e.owner
-        except Exception as e:  # a failure is told to whoever follows
+        except Exception as e:  # everyone who follows the thread reads why
             failed = True
             self._begin(live)
             self.publish(live.encoder.fail(e))
@@ -390,7 +394,7 @@ class LiveThread:
             async with self.lock:
                 live.over = True
                 self.log.join(live.base)
-                if not live.stopped and not failed and not hub.closing and await self._goes_on():
+                if not (live.stopped or failed or hub.closing) and await self._continues(live.run.result.finish):
                     await self.start()
                 else:
                     await self.refresh(known=True)
@@ -401,14 +405,16 @@ class LiveThread:
             self.wake()
             hub.forget_unused(self.id)
 
-    async def _goes_on(self) -> bool:
-        """Return whether something was decided or said that the run did not notice any more."""
+    async def _continues(self, finish: str) -> bool:
+        """Return whether something was said or decided that the run did not notice any more."""
         threads = self._hub.threads
+        if finish == "approval":
+            return not await threads.pending(self.id) and await has_decided_calls(threads, self.id)
+        if finish != "stop":  # a limit was reached: another run would reach it as well
+            return False
         stored = await threads.get_thread(self.id)
         log = await read_log(threads.store, self.id, after=stored.entries - 2)
-        if log.entries and role_of(log.entries[-1]) == "user":
-            return True
-        return not await threads.pending(self.id) and await has_decided_calls(threads, self.id)
+        return bool(log.entries) and role_of(log.entries[-1]) == "user"
 
     def _begin(self, live: LiveRun) -> None:
         if not live.begun:

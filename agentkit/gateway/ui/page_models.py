@@ -50,7 +50,7 @@ class PageModels:
         """The name of the agent's own model, and its format."""
         return self.agent.model.name, _format_of(self.agent.model)
 
-    def chosen(self, settings: ThreadSettings) -> tuple[str, str]:
+    def choice_of(self, settings: ThreadSettings) -> tuple[str, str]:
         """The name of a thread's model, and its format."""
         name, format = self.own
         return settings.model or name, settings.format or format
@@ -64,12 +64,12 @@ class PageModels:
         return {"choices": choices, "formats": known, "model": name, "format": format}
 
     def check(self, settings: ThreadSettings) -> None:
-        """Refuse a choice that there is not.
+        """Refuse an unknown choice.
 
         Raises:
             ConfigError: there is no such model or format.
         """
-        name, format = chosen = self.chosen(settings)
+        name, format = chosen = self.choice_of(settings)
         if chosen == self.own:
             return
         if name not in self._choices:
@@ -86,13 +86,13 @@ class PageModels:
         """
         self.check(settings)
         config = with_allowed(self.agent, settings.allowed_now(self.agent.registry))
-        chosen = self.chosen(settings)
+        chosen = self.choice_of(settings)
         if chosen == self.own:
-            return self.agent.adapted(config=config, hooks=hooks)
+            return self.agent.adapt(config=config, hooks=hooks)
         if chosen not in self._created:
             name, format = chosen
             self._created[chosen] = self._choices[name].create(None if format == NATIVE else format)
-        return self.agent.adapted(model=self._created[chosen], config=replace(config, formats=None), hooks=hooks)
+        return self.agent.adapt(model=self._created[chosen], config=replace(config, formats=None), hooks=hooks)
 
     async def aclose(self) -> None:
         """Close the models that were created."""

@@ -43,7 +43,7 @@ class FieldsRefused(RequestRefused):
 
 
 class ThreadActions:
-    """What a person does to one thread.
+    """The actions of a person on one thread.
 
     Args:
         hub: all threads.
@@ -88,7 +88,7 @@ class ThreadActions:
         reason: str = "",
         always: bool = False,
     ) -> dict[str, Any]:
-        """Decide about a waiting call, and let the thread go on when no more calls wait.
+        """Decide about a waiting call, and resume the thread when no more calls wait.
 
         Raises:
             RequestRefused: the call does not wait, or is not the one that the person saw (409); the arguments do not
@@ -110,7 +110,7 @@ class ThreadActions:
             edited = None if arguments is None else dict(arguments)
             thread.tell("decided", toolCallId=call, decision=decision, by=BY, reason=reason, arguments=edited)
             left = len(await threads.pending(thread.id))
-            await self._go_on(left)
+            await self._resume_after(left)
         return {"waiting": left}
 
     async def check(self, call: str, seen: str, arguments: Mapping[str, Any] | None) -> ToolCall:
@@ -147,7 +147,7 @@ class ThreadActions:
             await self._threads.add_message(thread.id, answer)
             await thread.renew()
 
-    async def go_on(self) -> dict[str, Any]:
+    async def resume(self) -> dict[str, Any]:
         """Resume what an interrupted run left open."""
         async with self._thread.lock:
             return {"run": await self._thread.start()}
@@ -182,7 +182,7 @@ class ThreadActions:
             await self._threads.add_message(self._thread.id, answer)
         return bool(calls)
 
-    async def _go_on(self, left: int) -> None:
+    async def _resume_after(self, left: int) -> None:
         if left or self._thread.live is not None:  # a live run is followed by another
             await self._thread.refresh(known=True)
         else:

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from agentkit.gateway.ui.code_tokens import CodeTokens
 
 
-def mended(call: ToolCall, registry: ToolRegistry) -> tuple[str, ...]:
+def repair_codes(call: ToolCall, registry: ToolRegistry) -> tuple[str, ...]:
     """Return the codes of the repairs that are needed to read a call's text: it is read again."""
     try:
         events = parse(call.raw, call.format or "", registry.specs())
-    except FormatError:  # a format of the application's own
+    except FormatError:  # the application's own format
         return ()
     return next((event.repairs for event in events if isinstance(event, CallEnd)), ())
 
@@ -74,7 +74,7 @@ class ThreadHub:
             del self._live[id]
 
     def drop(self, thread: LiveThread) -> None:
-        """Forget a thread that was deleted: whoever follows it is told by the end of the stream."""
+        """Forget a thread that was deleted, and end the streams of those who follow it."""
         thread.trouble.gone = True
         self._live.pop(thread.id, None)
         thread.wake()
@@ -94,8 +94,8 @@ class ThreadHub:
         return None
 
     def repairs(self, call: ToolCall) -> list[dict[str, Any]]:
-        """What was mended to read a call that the model wrote as text, each with its explanation."""
-        return repairs_of(mended(call, self.agent.registry)) if call.format is not None else []
+        """The repairs that were needed to read a call, each with its explanation; none for a native call."""
+        return repairs_of(repair_codes(call, self.agent.registry)) if call.format is not None else []
 
     async def tokens(self, language: str, code: str) -> list[tuple[str, str]]:
         """The tokens of code, to be coloured."""

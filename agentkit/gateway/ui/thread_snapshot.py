@@ -15,7 +15,7 @@ from agentkit.agent import call_hash
 from agentkit.events import Usage
 from agentkit.gateway.events.ag_ui import content_of
 from agentkit.gateway.events.ag_ui import usage_of as usage_json
-from agentkit.gateway.events.run_encoder import call_status
+from agentkit.gateway.events.run_encoder import PageEvent, call_status
 from agentkit.messages import (
     AssistantMessage,
     MarkupPart,
@@ -35,32 +35,30 @@ from agentkit.tool.call_effect import effect, effect_json
 from agentkit.tool.codec import call_from_json, from_json
 from agentkit.tool.registry import ToolRegistry
 
-Json = dict[str, Any]
-
 _STATES: Final = {"cancelled": "stopped", "error": "error", "interrupted": "partial"}
 """The states of a response by its finish; any other one is complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFacts:
-    """What a snapshot shows that is not in the log.
+    """The facts that a snapshot shows besides the log.
 
     Args:
         registry: the agent's tools.
         waiting: the calls that a person can decide about, by their ids; those of a sub-agent have a `/` in theirs.
         running: whether a run of the thread is live, here or elsewhere.
-        repairs: returns what was mended to read a call.
+        repairs: returns the repairs that were needed to read a call.
         cost: returns the cost of a model's usage; None if it is unknown.
     """
 
     registry: ToolRegistry
     waiting: Mapping[str, ToolCall] = field(default_factory=dict)
     running: bool = False
-    repairs: Callable[[ToolCall], Sequence[Json]] = lambda _: ()
+    repairs: Callable[[ToolCall], Sequence[PageEvent]] = lambda _: ()
     cost: Callable[[str, Usage], float | None] = lambda _, __: None
 
 
-def messages_snapshot(log: Log, facts: SnapshotFacts, *, until: int | None = None) -> list[Json]:
+def messages_snapshot(log: Log, facts: SnapshotFacts, *, until: int | None = None) -> list[PageEvent]:
     """The messages of AG-UI, in the order in which the model reads them.
 
     Args:
@@ -71,7 +69,7 @@ def messages_snapshot(log: Log, facts: SnapshotFacts, *, until: int | None = Non
     calls: dict[tuple[int, str], deque[Call]] = defaultdict(deque)
     for call in log.calls:
         calls[call.seq, call.id].append(call)
-    found: list[Json] = []
+    found: list[PageEvent] = []
     for entry in in_order(log):
         if until is not None and entry.seq > until:
             continue
@@ -90,8 +88,8 @@ def waiting_by_id(waiting: Collection[ToolCall]) -> dict[str, ToolCall]:
     return {call.id: call for call in waiting}
 
 
-def about_call(call: ToolCall) -> Json:
-    """What a page shows of a call besides its name and its arguments."""
+def about_call(call: ToolCall) -> PageEvent:
+    """The facts about a call that a page shows besides its name and its arguments."""
     return {"effect": effect_json(effect(call))}
 
 
@@ -100,7 +98,7 @@ def usage_of(entry: Entry) -> Usage:
     return Usage(*(entry.body.get("response") or {}).get("usage", ()))
 
 
-def _user(entry: Entry, message: UserMessage) -> Json:
+def _user(entry: Entry, message: UserMessage) -> PageEvent:
     about = {"seq": entry.seq, "created": entry.created}
     return {
         "id": entry.key or f"m{entry.seq}",
@@ -110,8 +108,8 @@ def _user(entry: Entry, message: UserMessage) -> Json:
     }
 
 
-def about_response(entry: Entry, message: AssistantMessage, facts: SnapshotFacts) -> Json:
-    """What a page shows of a response besides its text and its calls."""
+def about_response(entry: Entry, message: AssistantMessage, facts: SnapshotFacts) -> PageEvent:
+    """The facts about a response that a page shows besides its text and its calls."""
     response: Mapping[str, Any] = entry.body.get("response") or {}
     finish, model = response.get("finish"), response.get("model")
     usage = usage_of(entry)
@@ -131,17 +129,22 @@ def about_response(entry: Entry, message: AssistantMessage, facts: SnapshotFacts
     }
 
 
-def _assistant(entry: Entry, message: AssistantMessage, kept: Sequence[Call], facts: SnapshotFacts) -> Json:
+def _assistant(entry: Entry, message: AssistantMessage, kept: Sequence[Call], facts: SnapshotFacts) -> PageEvent:
     about = about_response(entry, message, facts)
-    said = {"id": f"m{entry.seq}", "role": "assistant", "content": message.text, "metadata": {"agentkit": about}}
+    said: PageEvent = {
+        "id": f"m{entry.seq}",
+        "role": "assistant",
+        "content": message.text,
+        "metadata": {"agentkit": about},
+    }
     if message.calls:
         said["toolCalls"] = [_call(call, facts) for call in kept]
     return said
 
 
-def _parts(message: AssistantMessage) -> list[Json]:
+def _parts(message: AssistantMessage) -> list[PageEvent]:
     """The text, the thinking and the calls in the order in which they were written."""
-    found: list[Json] = []
+    found: list[PageEvent] = []
     for part in message.content:
         match part:
             case TextPart(text) if text:
@@ -171,10 +174,10 @@ def _written(part: object) -> str:
             return ""
 
 
-def _call(record: Call, facts: SnapshotFacts) -> Json:
+def _call(record: Call, facts: SnapshotFacts) -> PageEvent:
     call = call_from_json(record.body)
     arguments = dict(call.arguments)
-    about: Json = {
+    about: PageEvent = {
         "arguments": arguments,
         "format": call.format,
         "raw": call.raw or None,
@@ -195,7 +198,7 @@ def _call(record: Call, facts: SnapshotFacts) -> Json:
     return {"id": record.id, "type": "function", "function": function, "metadata": {"agentkit": about}}
 
 
-def _waiting_inside(id: str, call: ToolCall) -> Json:
+def _waiting_inside(id: str, call: ToolCall) -> PageEvent:
     return {
         "id": id,
         "name": call.name,
@@ -231,8 +234,8 @@ def is_unknown(record: Call, registry: ToolRegistry) -> bool:
     return not ((tool.policy.idempotent and record.body.get(IDEMPOTENT)) or tool.policy.reconcile)
 
 
-def decision_json(record: Call) -> Json | None:
-    """What a person decided about a call; None if nobody did."""
+def decision_json(record: Call) -> PageEvent | None:
+    """A person's decision about a call; None if there is none."""
     by, edited = record.note.get("by"), bool(record.note.get("edited"))
     if "hash" in record.note:
         return {"decision": "approved", "by": by, "edited": edited, "reason": ""}
@@ -244,13 +247,13 @@ def decision_json(record: Call) -> Json | None:
     return {"decision": "denied", "by": by, "edited": edited, "reason": reason}
 
 
-def _result(record: Call) -> Json:
+def _result(record: Call) -> PageEvent:
     answer = from_json(record.answer or {})
     assert isinstance(answer, ToolMessage)
     times = (record.started, record.ended)
     seconds = None if None in times else max(0.0, times[1] - times[0])  # type: ignore[operator]
     about = {"status": call_status(answer.error), "code": answer.error, "seconds": seconds}
-    said = {
+    said: PageEvent = {
         "id": f"{record.id}-result",
         "role": "tool",
         "toolCallId": record.id,

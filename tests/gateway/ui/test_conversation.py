@@ -93,7 +93,9 @@ def did(page: Modules) -> Any:
 
 
 def test_a_call_from_its_first_character_to_its_result(page: Modules) -> None:
-    start, first, second, end = call("c1", "write", '{"path": "a.txt", "text": "one\\ntwo\\u00e9"}', end={"arguments": {}})
+    start, first, second, end = call(
+        "c1", "write", '{"path": "a.txt", "text": "one\\ntwo\\u00e9"}', end={"arguments": {}}
+    )
     page.apply(started(), start, first)
     assert page.text(".call-word") == ["writing"]
     page.apply(second)
@@ -118,7 +120,11 @@ def test_results_that_are_lists_of_objects_are_tables_and_pictures_are_shown(pag
 
 
 def test_finished_calls_in_a_row_become_one_line(page: Modules) -> None:
-    calls = [one for n in range(4) for one in (*call(f"c{n}", "f", "{}"), result(f"c{n}", "ok", "failed" if n == 2 else "done"))]
+    calls = [
+        one
+        for n in range(4)
+        for one in (*call(f"c{n}", "f", "{}"), result(f"c{n}", "ok", "failed" if n == 2 else "done"))
+    ]
     page.apply(started(), *calls)
     assert page.text(".fold summary") == []
     page.apply(*text("so"), finished())
@@ -133,7 +139,9 @@ def test_finished_calls_in_a_row_become_one_line(page: Modules) -> None:
 def test_a_decision_shows_the_effect_then_the_arguments_then_the_reason(page: Modules) -> None:
     page.apply(*waiting("c1", effect=EFFECT))
     (shown,) = page.text(".approval")
-    places = [shown.index(part) for part in ("Run delete?", "a.txt", "-old", "+new", "count", "Why it asks: it deletes")]
+    places = [
+        shown.index(part) for part in ("Run delete?", "a.txt", "-old", "+new", "count", "Why it asks: it deletes")
+    ]
     assert places == sorted(places)
     assert page.run("() => document.activeElement === document.body")
 
@@ -142,7 +150,9 @@ def test_the_whole_argument_is_shown_with_invisible_characters(page: Modules) ->
     page.apply(*waiting("c1"))
     assert page.text(".approval dd") == ["a⟨U+202E⟩txt", "3", '{\n  "x": [\n    1\n  ]\n}']
     long = "x" * 100000
-    page.apply(started("r2"), *call("c2", "f", "{}", message="r2-1", end={"arguments": {"a": long}}), approval("c2", a=long))
+    page.apply(
+        started("r2"), *call("c2", "f", "{}", message="r2-1", end={"arguments": {"a": long}}), approval("c2", a=long)
+    )
     assert page.run("() => [...document.querySelectorAll('.approval dd')].at(-1).textContent.length") == 100000
 
 
@@ -171,14 +181,20 @@ def test_arguments_are_edited_in_a_form(page: Modules) -> None:
     page.click("Approve with these arguments")
     assert (page.text(".fault:not(:empty)"), did(page)) == (["This is not a number."], [])
     page.fill("count", "4")
-    page.run("() => { refuse = { status: 422, message: 'no', fields: { 'path': 'is hidden', '/count': 'at most 3' } }; }")
+    page.run(
+        "() => { refuse = { status: 422, message: 'no', fields: { 'path': 'is hidden', '/count': 'at most 3' } }; }"
+    )
     page.click("Approve with these arguments")
     assert page.text(".field .fault:not(:empty)") == ["is hidden", "at most 3"]
     assert page.text(".field del") == ["", "3", "", "", ""] or page.text(".field del:visible") == ["3"]
     page.run("() => { refuse = null; }")
     in_browser(lambda: page.page.get_by_label("how").select_option("hard"))
     page.click("Approve with these arguments")
-    assert did(page)[-1] == ["decide", "c1", {"hash": "hash-c1", "approved": True, "arguments": {**GIVEN, "count": 4, "how": "hard"}}]
+    assert did(page)[-1] == [
+        "decide",
+        "c1",
+        {"hash": "hash-c1", "approved": True, "arguments": {**GIVEN, "count": 4, "how": "hard"}},
+    ]
 
 
 def test_a_call_is_denied_with_a_reason(page: Modules) -> None:
@@ -217,7 +233,9 @@ def test_several_are_approved_at_once_after_each_was_seen(page: Modules) -> None
     for id in ("c1", "c2", "c3"):
         page.run("(id) => { conversation.focusCard(id); return new Promise((done) => setTimeout(done, 100)); }", id)
     page.click("Approve all 3")
-    assert [what[1:] for what in did(page)] == [[id, {"hash": f"hash-{id}", "approved": True}] for id in ("c1", "c2", "c3")]
+    assert [what[1:] for what in did(page)] == [
+        [id, {"hash": f"hash-{id}", "approved": True}] for id in ("c1", "c2", "c3")
+    ]
 
 
 def test_calls_inside_a_call_wait_in_its_card(page: Modules) -> None:
@@ -232,7 +250,9 @@ def test_calls_inside_a_call_wait_in_its_card(page: Modules) -> None:
 
 def test_an_unknown_outcome_is_asked_for(page: Modules) -> None:
     page.apply(thread("interrupted"), snapshot(stored_reply("m1", "", stored_call("c1", "send", "unknown"))))
-    assert page.text(".outcome p:first-child") == ["It was running when the server stopped; its effect may have happened."]
+    assert page.text(".outcome p:first-child") == [
+        "It was running when the server stopped; its effect may have happened."
+    ]
     page.click("It happened…")
     page.fill("What happened, as the model shall read it", "It was sent.")
     page.click("Save")
@@ -282,11 +302,23 @@ def test_finished_code_is_highlighted(page: Modules) -> None:
 
 def test_the_status_line(page: Modules) -> None:
     said = []
-    for events in ([started()], call("c1", "f", "{}"), [custom("started", toolCallId="c1", at=1)], waiting("c1"), [thread("idle")]):
+    for events in (
+        [started()],
+        call("c1", "f", "{}"),
+        [custom("started", toolCallId="c1", at=1)],
+        waiting("c1"),
+        [thread("idle")],
+    ):
         page.apply(*events)
         said += page.text("#status")
     page.apply(custom("decided", toolCallId="c1", decision="denied"), result("c1", "no", "denied"))
-    assert [*said, *page.text("#status")] == ["answering", "answering", "running f", *["waiting for you: delete"] * 2, "done"]
+    assert [*said, *page.text("#status")] == [
+        "answering",
+        "answering",
+        "running f",
+        *["waiting for you: delete"] * 2,
+        "done",
+    ]
 
 
 # ---------------------------------------------------------------- long threads, place
@@ -352,7 +384,9 @@ def test_events_again_draw_the_same(page: Modules) -> None:
 def test_next_and_previous_message(page: Modules) -> None:
     page.apply(long_thread(4))
     alive(page)
-    page.run("() => { conversation.root.scrollTop = 0; conversation.next(); conversation.next(); conversation.previous(); }")
+    page.run(
+        "() => { conversation.root.scrollTop = 0; conversation.next(); conversation.next(); conversation.previous(); }"
+    )
     assert page.run("() => [...document.querySelectorAll('article')].indexOf(document.activeElement)") == 0
 
 
@@ -362,9 +396,22 @@ def test_next_and_previous_message(page: Modules) -> None:
 def test_hostile_text_is_inert_everywhere(page: Modules) -> None:
     """No script runs, nothing is requested, no link leads to a script: `modules` checks the first two."""
     arguments = {HOSTILE: HOSTILE, "path": HOSTILE}
-    effect = {"target": HOSTILE, "note": HOSTILE, "body": [f"+{HOSTILE}"], "language": HOSTILE, "edits": True, "rest": arguments}
+    effect = {
+        "target": HOSTILE,
+        "note": HOSTILE,
+        "body": [f"+{HOSTILE}"],
+        "language": HOSTILE,
+        "edits": True,
+        "rest": arguments,
+    }
     repairs = [{"code": HOSTILE, "text": HOSTILE}]
-    odd = {"raw": HOSTILE, "format": HOSTILE, "repairs": repairs, "effect": effect, "error": {"code": HOSTILE, "message": HOSTILE}}
+    odd = {
+        "raw": HOSTILE,
+        "format": HOSTILE,
+        "repairs": repairs,
+        "effect": effect,
+        "error": {"code": HOSTILE, "message": HOSTILE},
+    }
     page.apply(
         snapshot(stored_user("u", HOSTILE), stored_reply("m", HOSTILE, stored_call(HOSTILE, HOSTILE, "unknown", **odd), model=HOSTILE)),
         *(started(), *text(HOSTILE), *call("c", HOSTILE, HOSTILE, end={"arguments": arguments, **odd})),

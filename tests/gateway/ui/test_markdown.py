@@ -45,9 +45,7 @@ CASES: Final = {
     "![cat](https://a.org/c.png) ![dog](data:image/png;base64,AA)": (
         'p(a[https://a.org/c.png]("image: a.org (cat)") " dog")'
     ),
-    "- a\n- b\n  - c\n\n  d\n* e": (
-        'ul(li(p("a")) li(p("b") ul(li(p("c"))) p("d"))) ul(li(p("e")))'
-    ),
+    "- a\n- b\n  - c\n\n  d\n* e": ('ul(li(p("a")) li(p("b") ul(li(p("c"))) p("d"))) ul(li(p("e")))'),
     "3. a\n  - b\n4. c": 'ol[3](li(p("a") ul(li(p("b")))) li(p("c")))',
     "- [x] a\n- [ ] b": 'ul(li(p(span[task]("☑") "a")) li(p(span[task]("☐") "b")))',
     "> a\nb\n> > c\n\nd": 'blockquote(p("a\\nb") blockquote(p("c"))) p("d")',
@@ -67,7 +65,9 @@ HOSTILE: Final = (
     "[", "*", "`", "_", "~", "<", "&", "!", "\\", "#", "a", "h", " x", "> ", "- ", "1. ", "*a ", "**a ", "_a*b ", "~~a ", "`a``b ",
     "[a](", "![", "[x]((", "<a ", "http://", "# # ", "\n>", "- a\n", "|a", "```\n", "\t- ",
 )  # fmt: skip
-MIXED: Final = "\n\n".join(CASES) + "\n*a ` b* c ` d **x [y](https://a.org \"t\") `code\nspan` **\n1) a\n   1) b\n``` `\nx\n"
+MIXED: Final = (
+    "\n\n".join(CASES) + '\n*a ` b* c ` d **x [y](https://a.org "t") `code\nspan` **\n1) a\n   1) b\n``` `\nx\n'
+)
 
 
 @pytest.fixture(scope="module")

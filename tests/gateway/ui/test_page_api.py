@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from page_shop import PNG, TURNS, Shop, turn
 from ui_kit import HeldModel, Json, PageClient, calls_of, page
 
 from agentkit import Agent, ToolContext, openapi_schema
+from agentkit.gateway.ui.live_threads import LiveThread
 from agentkit.gateway.ui.page_models import ModelOption
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
@@ -77,7 +79,7 @@ def test_a_message_during_a_run_is_queued_and_answered(world: World) -> None:
     assert found[-1]["content"] == "You said more."
 
 
-def test_an_approved_call_runs_once_and_the_run_goes_on(world: World) -> None:
+def test_an_approved_call_runs_once_and_the_run_continues(world: World) -> None:
     client, thread = world.client, world.client.new()
     client.say(thread, "order")
     (call,) = waiting(client, thread)
@@ -417,7 +419,7 @@ def test_a_thread_that_another_process_runs(world: World) -> None:
         runner.run(store.aclose())
 
 
-def test_a_provider_error_ends_the_run_and_the_thread_can_go_on(tmp_path: Path) -> None:
+def test_a_provider_error_ends_the_run_and_the_thread_can_be_resumed(tmp_path: Path) -> None:
     from agentkit.errors import ProviderError
 
     model = ScriptedModel([ProviderError("overloaded", kind="overloaded", provider="test"), "Better."])
@@ -473,3 +475,32 @@ def test_live_runs_end_with_the_server(tmp_path: Path) -> None:
     shop.gate.set()
     with page(Agent(model, [shop]), tmp_path / "a.db") as client:
         assert client.settled(thread)[-1]["metadata"]["agentkit"]["status"] in ("stopped", "interrupted")
+
+
+def test_a_limit_ends_the_run_and_no_other_run_follows(tmp_path: Path) -> None:
+    model = HeldModel(turn)
+    with page(Agent(model, [Shop()], max_turns=1), tmp_path / "a.db") as client:
+        thread = client.new()
+        client.say(thread, "slow")
+        client.settled(thread, "interrupted", "idle")
+        time.sleep(0.2)
+        assert len(model.requests) == 1
+
+
+def test_nothing_is_left_of_threads_that_nobody_uses(tmp_path: Path) -> None:
+    def left() -> int:
+        gc.collect()
+        return sum(isinstance(one, LiveThread) for one in gc.get_objects())
+
+    before = left()
+    with page(Agent(HeldModel(turn), [Shop()]), tmp_path / "a.db") as client:
+        for _ in range(10):
+            thread = client.new()
+            with client.follow(thread) as events:
+                client.say(thread, "hello")
+                events.until_run_end()
+        client.ask("GET", "threads/none/events", None, 404)
+        end = time.monotonic() + 5
+        while left() > before and time.monotonic() < end:
+            time.sleep(0.05)
+        assert left() == before

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from page_driver import Tab, Tabs, opened
 from page_server import PageServer
 from playwright.sync_api import Locator, Page, expect
+from ui_kit import page as page_of
 
-PNG: Final = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
-)
+from agentkit import Agent
+from agentkit.gateway.ui.page_models import ModelOption
+from agentkit.testing import ScriptedModel
+
 AXE: Final = os.environ.get("AGENTKIT_AXE", "")
 """Where `axe.min.js` of axe-core is; empty for no such test."""
 
@@ -93,24 +94,36 @@ def test_a_title_is_changed_and_searched(server: PageServer, tabs: Tabs) -> None
     expect(title).to_have_value("Orders of tea")
 
 
-def test_a_format_is_changed_in_the_middle(server: PageServer, tabs: Tabs) -> None:
-    tab = started(tabs)
-    format = tab.page.get_by_label("Format of tool calls")
-    format.select_option("xml")
+@pytest.fixture
+def choosing(tmp_path: Path) -> Iterator[str]:
+    """The address of a page with two models, in any format of calls."""
+    models = [ModelOption(name, name.upper(), lambda _: ScriptedModel([["Hello there."]])) for name in ("one", "two")]
+    with page_of(Agent(ScriptedModel([["Hello there."]])), tmp_path / "choices.db", models) as client:
+        yield client.url
+
+
+def test_model_and_format_are_changed_in_the_middle(choosing: str, tabs: Tabs) -> None:
+    tab = tabs.new(url=choosing)
+    tab.say("hello")
+    other = tabs.new(tab.thread, choosing)
+    for label, choice in (("Model", "two"), ("Format of tool calls", "xml"), ("Format of tool calls", "native")):
+        tab.page.get_by_label(label).select_option(choice)
+        expect(other.page.get_by_label(label)).to_have_value(choice)
     tab.reload()
-    expect(format).to_have_value("xml")
-    other = tabs.new(tab.thread)
-    expect(other.page.get_by_label("Format of tool calls")).to_have_value("xml")
-    format.select_option("native")
-    expect(other.page.get_by_label("Format of tool calls")).to_have_value("native")
+    expect(tab.page.get_by_label("Model")).to_have_value("two")
 
 
-def test_the_choices_for_a_new_thread_are_kept(server: PageServer, tabs: Tabs) -> None:
-    tab = tabs.new()
-    tab.page.get_by_label("Format of tool calls").select_option("xml")
+def test_the_choices_for_a_new_thread_are_kept(choosing: str, tabs: Tabs) -> None:
+    tab = tabs.new(url=choosing)
+    tab.page.get_by_label("Model").select_option("one")
+    tab.page.keyboard.press("Control+k")
+    tab.page.keyboard.type("format hermes")
+    tab.page.keyboard.press("Enter")
+    expect(tab.page.get_by_label("Format of tool calls")).to_have_value("hermes")
     tab.say("hello")
     tab.sees("Hello there.")
-    expect(tab.page.get_by_label("Format of tool calls")).to_have_value("xml")
+    expect(tab.page.get_by_label("Model")).to_have_value("one")
+    expect(tab.page.get_by_label("Format of tool calls")).to_have_value("hermes")
 
 
 def test_a_deleted_thread_is_gone_everywhere(server: PageServer, tabs: Tabs) -> None:
@@ -155,217 +168,6 @@ def test_an_unknown_thread_says_so(server: PageServer, tabs: Tabs) -> None:
     tab.open("no-such-thread", wait=False)
     expect(banner(tab.page, "does not exist")).to_be_visible()
     expect(tab.page.locator("#text")).to_be_disabled()
-
-
-# ---------------------------------------------------------------- the message field
-
-
-def test_a_draft_stays_with_its_thread(server: PageServer, tabs: Tabs) -> None:
-    tab = started(tabs)
-    tab.box.fill("half a thought")
-    tab.page.get_by_role("link", name="New thread").click()
-    expect(tab.box).to_have_value("")
-    tab.page.go_back()
-    expect(tab.box).to_have_value("half a thought")
-    tab.reload()
-    expect(tab.box).to_have_value("half a thought")
-
-
-def test_shift_enter_is_a_line_and_escape_clears(server: PageServer, tabs: Tabs) -> None:
-    tab = tabs.new()
-    low = tab.box.evaluate("field => field.offsetHeight")
-    tab.box.fill("one")
-    tab.box.press("Shift+Enter")
-    tab.box.press_sequentially("two")
-    expect(tab.box).to_have_value("one\ntwo")
-    assert tab.box.evaluate("field => field.offsetHeight") > low
-    tab.box.press("Escape")
-    expect(tab.box).to_have_value("")
-    assert tab.box.evaluate("field => field.offsetHeight") == low
-
-
-def test_arrow_up_takes_the_last_message(server: PageServer, tabs: Tabs) -> None:
-    tab = started(tabs, "hello again")
-    tab.box.press("ArrowUp")
-    expect(tab.box).to_have_value("hello again")
-
-
-def test_files_are_attached_and_removed(server: PageServer, tabs: Tabs) -> None:
-    tab = tabs.new()
-    files: list[Any] = [
-        {"name": "red.png", "mimeType": "image/png", "buffer": PNG},
-        {"name": "notes.md", "mimeType": "text/markdown", "buffer": b"some ```notes```\n"},
-        {"name": "other.txt", "mimeType": "text/plain", "buffer": b"removed"},
-        {"name": "a.bin", "mimeType": "application/octet-stream", "buffer": b"\xff\0"},
-    ]
-    tab.page.locator("#files").set_input_files(files)
-    attached = tab.page.get_by_role("list", name="Attachments").get_by_role("listitem")
-    expect(attached).to_have_text(["red.png", "notes.md", "other.txt"])
-    expect(tab.page.get_by_text("a.bin: only images")).to_be_visible()
-    tab.page.get_by_role("button", name="Remove other.txt").click()
-    with tab.page.expect_request(lambda request: request.url.endswith("/messages")) as sent:
-        tab.say("hello")
-    expect(attached).to_have_count(0)
-    body = json.loads(sent.value.post_data or "")
-    image, text, said = body["content"]
-    assert image["source"]["mimeType"] == "image/png"
-    assert text == {"type": "text", "text": "notes.md:\n````\nsome ```notes```\n````"}
-    assert said == {"type": "text", "text": "hello"}
-    tab.is_idle()
-
-
-def test_too_much_is_not_attached(server: PageServer, tabs: Tabs) -> None:
-    tab = tabs.new()
-    big: Any = {"name": "big.txt", "mimeType": "text/plain", "buffer": b"x" * 6_000_000}
-    tab.page.locator("#files").set_input_files([big, big])
-    expect(tab.page.get_by_role("list", name="Attachments").get_by_role("listitem")).to_have_count(1)
-    expect(tab.page.get_by_text("10 MB together")).to_be_visible()
-
-
-def test_a_pasted_picture_is_attached(server: PageServer, tabs: Tabs) -> None:
-    tab = tabs.new()
-    tab.box.evaluate(
-        """(field, bytes) => {
-            const clipboardData = new DataTransfer();
-            clipboardData.items.add(new File([new Uint8Array(bytes)], "shot.png", {type: "image/png"}));
-            field.dispatchEvent(new ClipboardEvent("paste", {clipboardData, bubbles: true, cancelable: true}));
-        }""",
-        list(PNG),
-    )
-    expect(tab.page.get_by_role("list", name="Attachments").get_by_role("listitem")).to_have_text(["shot.png"])
-
-
-def test_a_message_is_queued_while_a_run_is_live(server: PageServer, tabs: Tabs) -> None:
-    tab = tabs.new()
-    server.hold("slow")
-    tab.say("slow")
-    server.until_held("slow")
-    tab.say("next")
-    expect(tab.page.get_by_text("1 queued")).to_be_visible()
-    server.release("slow")
-    tab.sees("You said next.")
-    expect(tab.page.get_by_text("1 queued")).to_be_hidden()
-
-
-def test_escape_stops_and_the_draft_stays(server: PageServer, tabs: Tabs) -> None:
-    tab = tabs.new()
-    server.hold("model", 3)
-    tab.say("long")
-    server.until_held("model")
-    tab.box.fill("later")
-    tab.box.press("Escape")
-    tab.is_idle()
-    expect(tab.box).to_have_value("later")
-    server.release("model")
-
-
-def test_a_lost_answer_does_not_double_the_message(server: PageServer, tabs: Tabs) -> None:
-    tab = started(tabs)
-    lost: list[str] = []
-
-    def lose(route: Any) -> None:
-        lost.append(json.loads(route.request.post_data)["id"])
-        if len(lost) == 1:
-            route.fetch()  # the server has it, and its answer is lost
-            route.abort()
-        else:
-            route.continue_()
-
-    tab.page.route("**/messages", lose)
-    tab.say("only-once")
-    tab.sees("You said only-once.")
-    expect(tab.page.get_by_text("Sending…")).to_be_hidden()
-    assert len(lost) == 2
-    assert lost[0] == lost[1]
-    tab.reload()
-    tab.sees("You said only-once.")
-    assert tab.log.inner_text().count("You said only-once.") == 1
-
-
-def test_a_refused_message_can_be_edited(server: PageServer, tabs: Tabs) -> None:
-    tab = started(tabs)
-    refusal = json.dumps({"error": {"message": "This message is too long.", "code": "too_long"}})
-    tab.page.route("**/messages", lambda route: route.fulfill(status=413, body=refusal))
-    tab.say("very long")
-    expect(tab.page.get_by_text("Not sent: This message is too long.")).to_be_visible()
-    tab.press("Edit")
-    expect(tab.box).to_have_value("very long")
-
-
-# ---------------------------------------------------------------- connection
-
-
-def test_the_page_connects_again(server: PageServer, tabs: Tabs) -> None:
-    tab = started(tabs)
-    server.kill()
-    expect(banner(tab.page, "Reconnecting")).to_be_visible()
-    tab.say("while-away")
-    expect(tab.page.get_by_text("Sending…")).to_be_visible()
-    server.start()
-    expect(banner(tab.page, "Reconnecting")).to_be_hidden(timeout=15_000)
-    tab.sees("You said while-away.")
-
-
-def test_a_hidden_page_keeps_no_connection(server: PageServer, tabs: Tabs) -> None:
-    tab = started(tabs)
-    hide = """hidden => {
-        Object.defineProperty(document, "hidden", {configurable: true, get: () => hidden});
-        document.dispatchEvent(new Event("visibilitychange"));
-    }"""
-    with tab.page.expect_event("requestfailed", lambda request: request.url.endswith("/events")):
-        tab.page.evaluate(hide, True)
-    other = tabs.new(tab.thread)
-    other.say("elsewhere")
-    other.sees("You said elsewhere.")
-    tab.sees_no("elsewhere")
-    with tab.page.expect_request("**/events") as resumed:
-        tab.page.evaluate(hide, False)
-    assert resumed.value.headers["last-event-id"]
-    tab.sees("You said elsewhere.")
-
-
-def test_events_are_read_whatever_the_cut(server: PageServer, tabs: Tabs) -> None:
-    text = ': keep-alive\n\nid: e.1\ndata: {"a":\ndata: 1}\n\nid: e.2\r\ndata:two\r\n\r\nid: e.3\n\ndata: three\n\ndata: lost'
-    read = """async text => {
-        const {EventLines} = await import("/ui/api.js");
-        const all = new Set();
-        for (let size = 1; size <= text.length; size++) {
-            const lines = new EventLines(), found = [];
-            for (let at = 0; at < text.length; at += size) found.push(...lines.feed(text.slice(at, at + size)));
-            all.add(JSON.stringify(found));
-        }
-        return [...all];
-    }"""
-    (found,) = tabs.new().page.evaluate(read, text)
-    assert json.loads(found) == [
-        {"id": "e.1", "data": '{"a":\n1}'},
-        {"id": "e.2", "data": "two"},
-        {"id": "", "data": "three"},
-    ]
-
-
-def test_a_key_is_asked_for_and_taken_from_the_address(server: PageServer, tabs: Tabs) -> None:
-    tab = tabs.new()
-
-    def guard(route: Any) -> None:
-        if route.request.headers.get("authorization") == "Bearer right":
-            route.continue_()
-        else:
-            route.fulfill(status=401, body="{}")
-
-    tab.page.route("**/ui/api/**", guard)
-    tab.open(wait=False)
-    key = tab.page.get_by_label("Key", exact=True)
-    key.fill("wrong")
-    key.press("Enter")
-    key.fill("right")
-    key.press("Enter")
-    expect(tab.box).to_be_enabled()
-    tab.page.evaluate("sessionStorage.clear()")
-    tab.page.goto("about:blank")
-    tab.page.goto(f"{server.url}/#key=right")
-    expect(tab.box).to_be_enabled()
-    assert "right" not in tab.page.url
 
 
 # ---------------------------------------------------------------- keyboard, phone, colours

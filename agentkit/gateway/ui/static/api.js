@@ -197,14 +197,10 @@ export function follow(id, { onEvent, onStatus }) {
       try {
         await read();
       } catch (error) {
-        if (closed) return;
-        if (error.status === 404) {
+        if (error.status === 404 && !closed) {
           close();
           onStatus("gone");
-          return;
         }
-        // A fault of the page's own code is shown in the console and does not end the following.
-        if (!(error instanceof ApiError) && error.name !== "AbortError" && error.name !== "TypeError") console.error(error);
       }
       if (closed || document.hidden) continue;
       onStatus("reconnecting");

@@ -38,7 +38,7 @@ export class CallCard {
     this.body = make("div", { class: "call-body", id: `call-body-${++count}`, hidden: true });
     this.head = make("button", { type: "button", class: "call-head", "aria-expanded": "false", "aria-controls": this.body.id, onclick: () => this.toggle() }, ...Object.values(this.parts));
     this.asks = make("div", { class: "asks" });
-    this.element = make("section", { class: "call", "data-call": call.id }, this.head, this.asks, this.body);
+    this.element = make("section", { class: "call", role: "group", "data-call": call.id }, this.head, this.asks, this.body);
     this.update();
   }
 
@@ -128,7 +128,7 @@ export class CallCard {
       this.asks.append(approval.element);
     }
     if (call.status === "unknown") this.outcome ??= this.asks.appendChild(outcomeForm(call, this.shared.actions));
-    else if (call.status !== "done" || !this.outcome?.dataset.sent) {
+    else {
       this.outcome?.remove();
       this.outcome = null;
     }
@@ -162,7 +162,7 @@ function bodyOf(call, actions) {
 
 function decision(decided) {
   const line = make("p", { class: "decided" }, `${decisionText(decided)}`);
-  return decided.edited ? [line, make("p", { class: "part-title" }, "Arguments it ran with"), rows(decided.edited)] : [line];
+  return typeof decided.edited === "object" && decided.edited ? [line, make("p", { class: "part-title" }, "Arguments it ran with"), rows(decided.edited)] : [line];
 }
 
 /** What happened with a call that was running when the server stopped. */
@@ -174,9 +174,7 @@ function outcomeForm(call, actions) {
   const send = async (happened, text) => {
     try {
       await actions.outcome(call.id, { happened, text });
-      box.dataset.sent = "true";
-      note.textContent = happened ? "Noted: it happened." : "Noted: it did not happen.";
-      buttons.replaceChildren(button("Continue", () => actions.continue_(), "primary"));
+      note.textContent = "Noted."; // a new snapshot follows, with the card as it is now
     } catch (error) {
       note.textContent = error.message;
     }

@@ -58,24 +58,15 @@ export class Composer {
       $("files").value = "";
       this.text.focus();
     });
-    this.acceptDrops();
+    for (const type of ["dragover", "dragleave", "drop"]) $("page").addEventListener(type, (event) => this.drag(event));
   }
 
-  acceptDrops() {
-    const area = $("page");
-    const carries = (event) => event.dataTransfer?.types.includes("Files");
-    area.addEventListener("dragover", (event) => {
-      if (!carries(event)) return;
-      event.preventDefault();
-      this.form.classList.add("drop");
-    });
-    area.addEventListener("dragleave", (event) => area.contains(event.relatedTarget) || this.form.classList.remove("drop"));
-    area.addEventListener("drop", (event) => {
-      if (!carries(event)) return;
-      event.preventDefault();
-      this.form.classList.remove("drop");
-      this.attach([...event.dataTransfer.files]);
-    });
+  drag(event) {
+    const { type, dataTransfer } = event;
+    if (!dataTransfer.types.includes("Files")) return;
+    event.preventDefault();
+    this.form.classList.toggle("drop", type === "dragover");
+    if (type === "drop") this.attach([...dataTransfer.files]);
   }
 
   // Another thread: its draft, and no attachment of the one before.
@@ -196,20 +187,12 @@ export class Composer {
 
   drawOutbox(items, { again, edit }) {
     const rows = items.map((item) => {
-      const text = typeof item.content === "string" ? item.content : item.content.map((part) => part.text ?? "image").join(" · ");
-      const buttons = item.error
-        ? [
-            make("button", { type: "button", class: "quiet", onclick: () => again(item) }, "Try again"),
-            make("button", { type: "button", class: "quiet", onclick: () => edit(item) }, "Edit"),
-          ]
-        : [];
-      return make(
-        "li",
-        { class: item.error ? "refused" : null },
-        make("span", { class: "name" }, text),
-        make("span", {}, item.error ? `Not sent: ${item.error}` : "Sending…"),
-        ...buttons,
-      );
+      const { content, error } = item;
+      const text = typeof content === "string" ? content : content.map((part) => part.text ?? "image").join(" · ");
+      const button = (name, run) => error && make("button", { type: "button", class: "quiet", onclick: () => run(item) }, name);
+      const state = make("span", {}, error ? `Not sent: ${error}` : "Sending…");
+      const name = make("span", { class: "name" }, text);
+      return make("li", { class: error && "refused" }, name, state, button("Try again", again), button("Edit", edit));
     });
     $("outbox").replaceChildren(...rows);
     $("outbox").hidden = !rows.length;

@@ -28,7 +28,7 @@ export class Conversation {
     this.shared = { actions, cards: new Map(), state: null, waiting: new WaitingCalls(), openCall: (id) => this.focusCard(id) };
     this.top = 0; // where it was scrolled to
     root.addEventListener("scroll", () => this.#scrolled(), { passive: true });
-    new ResizeObserver(() => this.atEnd && this.#toEnd()).observe(this.list);
+    new ResizeObserver(() => this.#stay()).observe(this.list);
     setInterval(() => this.#tick(), 1000);
     this.reset();
   }
@@ -38,6 +38,7 @@ export class Conversation {
     this.state = emptyState();
     this.shared.state = this.state;
     this.dirty = new Set([ALL]);
+    this.top = 0;
     this.atEnd = true;
     this.said = "";
     this.#schedule();
@@ -112,8 +113,7 @@ export class Conversation {
     else for (const id of dirty) this.#draw(id);
     if (!dirty.size) return;
     this.shared.waiting.place();
-    if (this.atEnd) this.#toEnd();
-    else this.newer.hidden = false;
+    if (!this.#stay()) this.newer.hidden = false;
   }
 
   #rebuild() {
@@ -159,8 +159,7 @@ export class Conversation {
     const fresh = document.createDocumentFragment();
     while (this.first > 0 && performance.now() < end) fresh.prepend(this.#batch());
     this.list.prepend(fresh);
-    if (this.atEnd) this.#toEnd();
-    else if (anchor) this.root.scrollTop += anchor.getBoundingClientRect().top - before;
+    if (!this.#stay() && anchor) this.root.scrollTop += anchor.getBoundingClientRect().top - before;
     this.root.style.overflowAnchor = "";
     this.#later();
   }
@@ -196,10 +195,18 @@ export class Conversation {
     this.top = scrollTop;
   }
 
+  /** Stay at the end, if it is there and was not scrolled since. @returns {boolean} whether it is there */
+  #stay() {
+    if (this.root.scrollTop < this.top) this.#scrolled();
+    if (this.atEnd) this.#toEnd();
+    return this.atEnd;
+  }
+
   #toEnd() {
     this.atEnd = true;
     this.newer.hidden = true;
     this.root.scrollTop = this.root.scrollHeight;
+    this.top = this.root.scrollTop;
   }
 
   #tick() {

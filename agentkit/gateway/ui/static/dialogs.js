@@ -16,41 +16,26 @@ function show(dialog) {
   });
 }
 
+// A dialog with a title and buttons. → the value of the button.
+function ask(title, content, ...buttons) {
+  const form = make("form", { method: "dialog", class: "buttons" }, ...buttons);
+  const heading = make("h2", { id: "dialog-title" }, title);
+  return show(make("dialog", { "aria-labelledby": heading.id }, heading, content, form));
+}
+
 // Ask for yes or no. → true when the person chose `yes`.
 export async function confirm(title, text, yes) {
-  const dialog = make(
-    "dialog",
-    { "aria-labelledby": "dialog-title" },
-    make("h2", { id: "dialog-title" }, title),
-    make("p", {}, text),
-    make(
-      "form",
-      { method: "dialog", class: "buttons" },
-      make("button", { value: "" }, "Cancel"),
-      make("button", { value: "yes", class: "danger" }, yes),
-    ),
-  );
-  return (await show(dialog)) === "yes";
+  const buttons = [make("button", { value: "" }, "Cancel"), make("button", { value: "yes", class: "danger" }, yes)];
+  return (await ask(title, make("p", {}, text), ...buttons)) === "yes";
 }
 
 // Ask for the gateway's key until there is one.
 export async function askForKey() {
-  const field = make("input", { type: "password", name: "key", "aria-label": "Key", autocomplete: "current-password", required: true });
-  for (;;) {
-    const dialog = make(
-      "dialog",
-      { "aria-labelledby": "dialog-title" },
-      make("h2", { id: "dialog-title" }, "This gateway asks for a key"),
-      make("p", {}, "The program that started it printed an address with the key, or names the variable that has it."),
-      make(
-        "form",
-        { method: "dialog", class: "buttons wide" },
-        field,
-        make("button", { value: "key", class: "primary" }, "Open"),
-      ),
-    );
-    if ((await show(dialog)) === "key" && field.value.trim()) return field.value.trim();
-  }
+  const field = make("input", { type: "password", "aria-label": "Key", autocomplete: "current-password" });
+  const text = "The program that started it printed an address with the key, or names the variable that has it.";
+  do await ask("This gateway asks for a key", make("p", {}, text), field, make("button", { class: "primary" }, "Open"));
+  while (!field.value.trim());
+  return field.value.trim();
 }
 
 // The list of keys: rows of [keys, what they do].
@@ -59,8 +44,7 @@ export function showKeys(rows) {
   for (const [keys, text] of rows) {
     list.append(make("dt", {}, ...keys.split(" ").map((key) => make("kbd", {}, key))), make("dd", {}, text));
   }
-  const form = make("form", { method: "dialog", class: "buttons" }, make("button", { value: "" }, "Close"));
-  return show(make("dialog", { "aria-labelledby": "dialog-title" }, make("h2", { id: "dialog-title" }, "Keys"), list, form));
+  return ask("Keys", list, make("button", {}, "Close"));
 }
 
 // The command palette. `find(query)` → a list (or a promise of one) of {group, text, run}.

@@ -8,7 +8,7 @@ export function make(tag, props = {}, ...children) {
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value != null) element.setAttribute(name, value);
   }
-  element.append(...children.filter((child) => child !== null && child !== false));
+  element.append(...children.filter((child) => child || child === 0));
   return element;
 }
 

@@ -2,11 +2,11 @@
 
 import { $, icon, make } from "./dom.js";
 
-const EXPORTS = [
-  ["json", "JSON (agentkit)"],
-  ["openai", "OpenAI messages"],
-  ["anthropic", "Anthropic messages"],
-  ["markdown", "Markdown"],
+export const EXPORTS = [
+  ["json", "Export: JSON (agentkit)"],
+  ["openai", "Export: OpenAI messages"],
+  ["anthropic", "Export: Anthropic messages"],
+  ["markdown", "Export: Markdown"],
 ];
 
 function short(count) {
@@ -14,7 +14,7 @@ function short(count) {
   return `${Number((count / unit).toPrecision(3))}${sign}`;
 }
 
-export function useText({ inputTokens = 0, outputTokens = 0 } = {}, cost = null) {
+function useText({ inputTokens = 0, outputTokens = 0 } = {}, cost = null) {
   if (!inputTokens && !outputTokens) return "";
   const money = cost === null ? "" : ` · $${cost < 0.995 ? cost.toPrecision(2) : cost.toFixed(2)}`;
   return `${short(inputTokens)} in · ${short(outputTokens)} out${money}`;
@@ -25,12 +25,10 @@ function fill(select, options, value) {
   const all = value && !values.includes(value) ? [[value, value], ...options] : options;
   select.replaceChildren(...all.map(([each, text]) => make("option", { value: each }, text)));
   select.value = value;
-  // A select is as wide as its widest option: here, as the chosen one.
-  select.style.width = `calc(${(select.selectedOptions[0]?.text.length ?? 4) + 1}ch + 2rem)`;
 }
 
 export class Header {
-  // `actions`: rename(title), change({model} | {format} | {revoke}), exportAs(form), fork(), remove()
+  // `actions`: change({title} | {model} | {format} | {revoke}), exportAs(form), fork(), remove()
   constructor(actions) {
     this.actions = actions;
     $("menu-button").append(icon("menu"));
@@ -44,21 +42,25 @@ export class Header {
     });
     title.addEventListener("change", () => {
       const text = title.value.trim();
-      if (text && text !== this.title) actions.rename(text);
+      if (text && text !== this.title) actions.change({ title: text });
       else title.value = this.title;
     });
-    for (const name of ["model", "format"]) $(name).addEventListener("change", () => actions.change({ [name]: $(name).value }));
+    for (const name of ["model", "format"]) {
+      $(name).addEventListener("change", () => actions.change({ [name]: $(name).value }));
+    }
     this.fillMenu();
   }
 
   fillMenu() {
-    const item = (text, run, danger) =>
-      make("button", { type: "button", class: danger ? "danger" : null, onclick: () => ($("menu").hidePopover(), run()) }, text);
+    const item = (text, run, danger) => {
+      const onclick = () => ($("menu").hidePopover(), run());
+      return make("button", { type: "button", class: danger && "danger", onclick }, text);
+    };
     $("menu").append(
       make("p", { id: "menu-usage" }),
       item("Rename", () => this.rename()),
       item("Fork this thread", this.actions.fork),
-      ...EXPORTS.map(([form, text]) => item(`Export: ${text}`, () => this.actions.exportAs(form))),
+      ...EXPORTS.map(([form, text]) => item(text, () => this.actions.exportAs(form))),
       item("Delete…", this.actions.remove, true),
     );
   }
@@ -87,14 +89,11 @@ export class Header {
 
   showAllowed(allowed) {
     $("allowed").hidden = !allowed.length;
-    const chips = allowed.map((tool) =>
-      make(
-        "span",
-        { class: "chip" },
-        tool,
-        make("button", { type: "button", class: "icon", "aria-label": `No longer always allow ${tool}`, title: "Ask again", onclick: () => this.actions.change({ revoke: tool }) }, icon("close")),
-      ),
-    );
+    const chips = allowed.map((tool) => {
+      const onclick = () => this.actions.change({ revoke: tool });
+      const about = { type: "button", class: "icon", "aria-label": `No longer always allow ${tool}`, title: "Ask again" };
+      return make("span", { class: "chip" }, tool, make("button", { ...about, onclick }, icon("close")));
+    });
     $("allowed").replaceChildren("Always allowed: ", ...chips);
   }
 }

@@ -5,7 +5,7 @@ import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { askForKey, confirm, palette } from "./dialogs.js";
 import { $, icon, make, say } from "./dom.js";
-import { Header, showBanners } from "./header.js";
+import { EXPORTS, Header, showBanners } from "./header.js";
 import { installKeys } from "./keys.js";
 import { Outbox } from "./outbox.js";
 import { ThreadList } from "./threads.js";
@@ -13,9 +13,8 @@ import { ThreadList } from "./threads.js";
 const POLL = 10000; // ms between two looks at the list where no stream tells of it
 const NOTICE = 8000; // ms that a notice stays
 const THEMES = ["auto", "light", "dark"];
-const FRESH = { model: "", format: "" };
 
-const page = { setup: null, id: null, thread: null, chosen: FRESH, error: "", status: "live", queued: new Set(), stream: null };
+const page = { setup: null, id: null, thread: null, chosen: {}, error: "", status: "live", queued: new Set(), stream: null };
 
 function notify(text) {
   const note = make("div", { class: "notice" }, text);
@@ -34,7 +33,7 @@ async function attempt(work) {
   }
 }
 
-const list = new ThreadList({ load: (query) => api.threads(query), opened: () => openDrawer(false) });
+const list = new ThreadList({ load: (query) => api.threads(query), opened: () => closeDrawer() });
 const refresh = () => list.refresh().then(showTitle, () => {});
 let soon = 0;
 function refreshSoon() {
@@ -48,7 +47,6 @@ const conversation = new Conversation(
     decide: (call, decision) => api.decide(page.id, { call, ...decision }),
     outcome: (call, outcome) => api.outcome(page.id, { call, ...outcome }),
     continue_: () => attempt(() => api.resume(page.id)),
-    retry: () => attempt(() => api.resume(page.id)),
     fork: (seq) => fork(seq),
     copy,
     highlight: api.highlight,
@@ -63,7 +61,7 @@ const composer = new Composer({
   async send(content) {
     if (!page.id) {
       const { id } = await api.create(page.chosen);
-      go(`#/t/${encodeURIComponent(id)}`);
+      go(addressOf(id));
       open(id);
     }
     outbox.add(page.id, content);
@@ -73,13 +71,7 @@ const composer = new Composer({
   notify,
 });
 
-const header = new Header({
-  rename: (title) => change({ title }),
-  change,
-  exportAs,
-  fork: () => fork(),
-  remove,
-});
+const header = new Header({ change, exportAs, fork: () => fork(), remove });
 
 function drawOutbox() {
   composer.drawOutbox(
@@ -92,7 +84,7 @@ function drawOutbox() {
       },
       edit(item) {
         outbox.remove(item);
-        composer.put(typeof item.content === "string" ? item.content : item.content.findLast((part) => part.text)?.text ?? "");
+        composer.put(textOf(item.content));
       },
     },
   );
@@ -143,7 +135,7 @@ async function exportAs(form) {
 async function fork(seq) {
   const made = await attempt(() => api.fork(page.id, seq));
   if (!made) return;
-  go(`#/t/${encodeURIComponent(made.id)}`);
+  go(addressOf(made.id));
   open(made.id);
   refresh();
   say("This is the fork");
@@ -151,8 +143,8 @@ async function fork(seq) {
 
 async function remove() {
   const { id } = page;
-  const sure = await confirm("Delete this thread?", `“${page.thread?.title || "Untitled"}” and all its messages are deleted. This cannot be undone.`, "Delete");
-  if (!sure) return;
+  const text = `“${page.thread?.title || "Untitled"}” and all its messages are deleted. This cannot be undone.`;
+  if (!(await confirm("Delete this thread?", text, "Delete"))) return;
   await attempt(async () => {
     await api.remove(id);
     if (page.id === id) go("#/");
@@ -170,10 +162,14 @@ function told(thread) {
 
 function applied(event) {
   const { type, name, value } = event;
-  if (type === "CUSTOM" && name === "agentkit:thread") told(value);
-  else if (type === "CUSTOM" && name === "agentkit:threads") refreshSoon();
-  else if (type === "CUSTOM" && name === "agentkit:user") heardUser(value);
-  else if (type === "MESSAGES_SNAPSHOT") composer.last = textOf(event.messages.findLast(({ role }) => role === "user")?.content ?? "");
+  if (name === "agentkit:thread") told(value);
+  else if (name === "agentkit:threads") refreshSoon();
+  else if (name === "agentkit:user") {
+    page.queued[value.queued ? "add" : "delete"](value.id);
+    composer.last = textOf(value.content);
+  } else if (type === "MESSAGES_SNAPSHOT") {
+    composer.last = textOf(event.messages.findLast(({ role }) => role === "user")?.content ?? "");
+  }
   else if (type === "RUN_STARTED") page.error = "";
   else if (type === "STEP_STARTED") page.queued.clear(); // the model has been asked with them
   else if (type === "RUN_ERROR") page.error = event.message;
@@ -181,12 +177,8 @@ function applied(event) {
   draw();
 }
 
-const textOf = (content) => (typeof content === "string" ? content : content.findLast((part) => part.type === "text")?.text ?? "");
-
-function heardUser({ id, content, queued }) {
-  if (queued) page.queued.add(id);
-  else page.queued.delete(id);
-  composer.last = textOf(content);
+function textOf(content) {
+  return typeof content === "string" ? content : content.findLast(({ type }) => type === "text")?.text ?? "";
 }
 
 function hear(event) {
@@ -204,21 +196,25 @@ function banners() {
   if (page.status === "reconnecting") rows.push({ kind: "amber", text: "The connection was lost. Reconnecting…" });
   if (page.status === "gone") rows.push({ kind: "red", text: "This thread does not exist, or was deleted." });
   if (!thread || page.status === "gone") return rows;
-  const live = thread.state === "running";
-  const again = { button: "Try again", run: () => attempt(() => api.resume(page.id)) };
-  if (live && !thread.run) rows.push({ kind: "info", text: "Another program is working on this thread. What it writes is shown here." });
-  if (thread.state === "damaged") rows.push({ kind: "red", text: `The record of this thread is damaged. ${thread.problem}` });
-  else if (thread.state === "interrupted") rows.push({ ...again, kind: "amber", button: "Continue", text: thread.problem || "This thread was interrupted." });
-  else if (thread.problem || page.error) rows.push({ kind: "red", text: thread.problem || page.error, ...(live ? {} : again) });
+  const { state, problem } = thread;
+  const run = () => attempt(() => api.resume(page.id));
+  if (state === "running" && !thread.run) {
+    rows.push({ kind: "info", text: problem || "Another program is working on this thread. What it writes is shown here." });
+  } else if (state === "damaged") rows.push({ kind: "red", text: `The record of this thread is damaged. ${problem}` });
+  else if (state === "interrupted") {
+    rows.push({ kind: "amber", text: problem || "This thread was interrupted.", button: "Continue", run });
+  } else if (state === "running") return rows;
+  else if (problem || page.error) rows.push({ kind: "red", text: problem || page.error, button: "Try again", run });
   return rows;
 }
 
 function draw() {
-  const { thread, setup } = page;
+  const { thread, setup, status } = page;
   if (!setup) return;
   header.show(thread, setup, page.chosen);
   showBanners(banners());
-  const closed = page.status === "gone" ? "This thread does not exist" : thread?.state === "damaged" ? "This thread is damaged" : "";
+  const damaged = thread?.state === "damaged";
+  const closed = status === "gone" ? "This thread does not exist" : damaged ? "This thread is damaged" : "";
   const waiting = thread?.waiting ?? 0;
   composer.show({ live: thread?.state === "running", waiting, queued: page.queued.size, closed });
   $("start").hidden = Boolean(page.id);
@@ -258,7 +254,8 @@ function open(id) {
   list.mark(id);
   drawOutbox();
   draw();
-  if (id) page.stream = follow(id, { onEvent: (event) => id === page.id && hear(event), onStatus: (status) => id === page.id && heardStatus(status) });
+  const here = (run) => (value) => id === page.id && run(value);
+  if (id) page.stream = follow(id, { onEvent: here(hear), onStatus: here(heardStatus) });
   if (!id || matchMedia("(hover: hover)").matches) $("text").focus();
 }
 
@@ -273,10 +270,8 @@ function heardStatus(status) {
   draw();
 }
 
-function go(hash) {
-  if (location.hash === hash) return;
-  location.hash = hash;
-}
+const go = (hash) => (location.hash = hash);
+const addressOf = (id) => `#/t/${encodeURIComponent(id)}`;
 
 function route() {
   takeKey();
@@ -286,33 +281,25 @@ function route() {
 
 const narrow = matchMedia("(max-width: 45rem)");
 
-// On a phone the list is a drawer over the page; else a column that can be hidden.
-function openDrawer(opened) {
-  document.body.classList.toggle("drawer", narrow.matches && opened);
-  $("page").inert = narrow.matches && opened;
-  $("shade").hidden = !(narrow.matches && opened);
-  if (!narrow.matches) return;
-  $("threads").inert = !opened;
-  (opened ? $("hide-threads") : $("show-threads")).focus({ preventScroll: true });
+// The list of threads: on a phone a drawer over the page, else a column.
+function showThreads(shown) {
+  const drawer = narrow.matches && shown;
+  document.body.classList.toggle("drawer", drawer);
+  document.body.classList.toggle("no-threads", !narrow.matches && !shown);
+  $("page").inert = drawer;
+  $("shade").hidden = !drawer;
+  $("threads").inert = !shown;
 }
 
 function toggleThreads() {
-  if (narrow.matches) {
-    openDrawer($("threads").inert);
-    return;
-  }
-  const hidden = document.body.classList.toggle("no-threads");
-  localStorage.setItem("agentkit.threads", hidden ? "hidden" : "");
-  $("threads").inert = hidden;
-  if (hidden) $("text").focus();
+  const shown = $("threads").inert;
+  showThreads(shown);
+  if (!narrow.matches) localStorage.setItem("agentkit.threads", shown ? "" : "hidden");
+  $(shown ? "hide-threads" : "show-threads").focus({ preventScroll: true });
 }
 
-function fitWidth() {
-  document.body.classList.remove("drawer");
-  $("page").inert = false;
-  $("shade").hidden = true;
-  $("threads").inert = narrow.matches || document.body.classList.contains("no-threads");
-}
+const fitWidth = () => showThreads(!narrow.matches && localStorage.getItem("agentkit.threads") !== "hidden");
+const closeDrawer = () => document.body.classList.contains("drawer") && toggleThreads();
 
 function setTheme(theme) {
   localStorage.setItem("agentkit.theme", theme);
@@ -330,7 +317,7 @@ async function commands(query) {
     add("action", "Fork this thread", () => fork());
     add("action", "Delete this thread", remove);
     add("action", "Show calls as the model wrote them", () => conversation.toggleRaw());
-    for (const form of ["json", "openai", "anthropic", "markdown"]) add("action", `Export as ${form}`, () => exportAs(form));
+    for (const [form, text] of EXPORTS) add("action", text, () => exportAs(form));
   }
   for (const theme of THEMES) add("action", `Colours: ${theme}`, () => setTheme(theme));
   add("action", "Show all keys", () => help());
@@ -339,7 +326,8 @@ async function commands(query) {
   const words = query.toLowerCase().split(/\s+/);
   const fits = ({ group, text }) => words.every((word) => `${group} ${text}`.toLowerCase().includes(word));
   const { threads } = query ? await api.threads({ q: query, limit: 8 }).catch(() => list) : list;
-  const found = threads.slice(0, 8).map(({ id, title }) => ({ group: "thread", text: title || "Untitled", run: () => go(`#/t/${encodeURIComponent(id)}`) }));
+  const link = ({ id, title }) => ({ group: "thread", text: title || "Untitled", run: () => go(addressOf(id)) });
+  const found = threads.slice(0, 8).map(link);
   return query ? [...rows.filter(fits), ...found] : [...found.slice(0, 4), ...rows];
 }
 
@@ -354,8 +342,9 @@ const help = installKeys([
 ]);
 
 function escape(event) {
-  if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || document.querySelector("dialog[open], :popover-open")) return;
-  if (document.body.classList.contains("drawer")) openDrawer(false);
+  if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
+  if (document.querySelector("dialog[open], :popover-open")) return;
+  if (document.body.classList.contains("drawer")) closeDrawer();
   else if (event.target === $("text") || !event.target.matches("input, textarea, select")) composer.escape();
 }
 
@@ -363,13 +352,12 @@ async function start() {
   takeKey();
   onKeyWanted.ask = askForKey;
   setTheme(document.documentElement.dataset.theme);
-  document.body.classList.toggle("no-threads", localStorage.getItem("agentkit.threads") === "hidden");
   fitWidth();
   narrow.addEventListener("change", fitWidth);
   $("show-threads").append(icon("threads"));
   $("hide-threads").append(icon("hide"));
   for (const id of ["show-threads", "hide-threads"]) $(id).addEventListener("click", toggleThreads);
-  $("shade").addEventListener("click", () => openDrawer(false));
+  $("shade").addEventListener("click", closeDrawer);
   $("theme").addEventListener("click", () => setTheme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % 3]));
   $("show-keys").addEventListener("click", () => help());
   $("skip").addEventListener("click", (event) => {

@@ -17,7 +17,7 @@ export function rawReply(message, calls, open) {
   const box = make("div", { class: "raw" });
   const text = make("pre", { tabindex: "0", "aria-label": "The reply as the model wrote it" });
   const found = message.parts.filter((part) => part.kind === "call").map((part) => calls.get(part.id));
-  const native = found.filter((call) => call.raw === null);
+  const native = found.filter((call) => !call.raw);
   text.append(...(message.written ? ofWritten(message.written, found, open) : ofParts(message, calls, open)));
   if (text.textContent) box.append(text);
   if (message.written) for (const call of native) box.append(nativeCall(call, found.indexOf(call), open));
@@ -28,8 +28,8 @@ export function rawReply(message, calls, open) {
 
 /** One call as it was written, with what was repaired or refused. */
 export function rawCall(call) {
-  const text = call.raw ?? JSON.stringify({ name: call.name, arguments: call.arguments ?? {} }, null, 2);
-  const how = call.raw === null ? "a native call, as JSON" : `format ${call.format ?? "unknown"}`;
+  const text = call.raw || JSON.stringify({ name: call.name, arguments: call.arguments ?? {} }, null, 2);
+  const how = !call.raw ? "a native call, as JSON" : `format ${call.format ?? "unknown"}`;
   return [make("p", { class: "small" }, how), make("pre", { class: "output", tabindex: "0", "aria-label": "The call as it was written" }, shown(text)), ...remarks(call)];
 }
 
@@ -52,7 +52,7 @@ function ofParts(message, calls, open) {
   return message.parts.map((part) => {
     if (part.kind !== "call") return shown(textOf(part));
     const call = calls.get(part.id);
-    return span(call.raw ?? asText({ name: call.name, arguments: call.arguments ?? call.chunks.join("") }), call, n++, open);
+    return span(call.raw || asText({ name: call.name, arguments: call.arguments ?? call.chunks.join("") }), call, n++, open);
   });
 }
 
@@ -69,7 +69,7 @@ function span(text, call, n, open) {
 export function remarks(call) {
   const notes = call.repairs.map(({ code, text }) => make("p", { class: "repair" }, make("b", {}, `Repaired (${shown(code)}): `), shown(text ?? "")));
   const { error } = call;
-  if (error?.code && call.raw !== undefined) {
+  if (error?.code) {
     const place = error.position == null ? "" : ` at character ${error.position}`;
     notes.push(make("p", { class: "refused" }, make("b", {}, `Refused (${shown(error.code)}${place}): `), shown(error.message ?? "")));
   }

@@ -59,7 +59,7 @@ const EVENTS = {
     return known;
   },
   RUN_FINISHED(state, { runId, outcome }) {
-    for (const one of outcome?.interrupts ?? []) wait(state, { toolCallId: one.toolCallId, reason: one.message, hash: hashOf(one) });
+    for (const one of outcome?.interrupts ?? []) wait(state, { toolCallId: one.toolCallId, ...one.metadata?.agentkit });
     return settle(state, runId, (outcome?.type ?? outcome) === "cancelled" ? "stopped" : "complete");
   },
   RUN_ERROR(state, { message, runId }) {
@@ -137,6 +137,10 @@ const CUSTOM = {
     const message = state.messages.get(messageId);
     if (message) message.usage = usage;
     return message && [messageId];
+  },
+  "agentkit:stored"(state, { messageId, ...about }) {
+    const message = state.messages.get(messageId);
+    return message && take(message, about);
   },
   "agentkit:invented": (state, { messageId, text }) => add(assistant(state, messageId || state.turn), "invented", text),
   "agentkit:unread": (state, { messageId, text, name }) => add(assistant(state, messageId || state.turn), "unread", text, name),
@@ -233,8 +237,6 @@ function wait(state, value) {
   else call.inside.push({ id: value.toolCallId, name: "", arguments: {}, hash: "", reason: "", effect: null, decided: null, ...about });
   return [call.message];
 }
-
-const hashOf = ({ id, toolCallId }) => (id?.startsWith(`${toolCallId}:`) ? id.slice(toolCallId.length + 1) : undefined);
 
 function answer(call, content, about, error) {
   call.result = content;

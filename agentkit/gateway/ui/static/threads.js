@@ -5,13 +5,8 @@ import { $, icon, make } from "./dom.js";
 const DAY = 86400000;
 const WORDS = { running: "running", interrupted: "interrupted", damaged: "damaged" };
 
-// A time as the server writes it (seconds or ISO 8601) → milliseconds.
-export function milliseconds(time) {
-  return typeof time === "number" ? time * 1000 : Date.parse(time);
-}
-
 function group(thread, today) {
-  const age = today - milliseconds(thread.updated);
+  const age = today - thread.updated * 1000;
   return age <= 0 ? "Today" : age <= 6 * DAY ? "Last 7 days" : "Older";
 }
 
@@ -73,13 +68,6 @@ export class ThreadList {
     return this.threads.reduce((sum, { waiting }) => sum + waiting, 0);
   }
 
-  // The thread above (-1) or below (1) the current one.
-  beside(step) {
-    const links = [...this.root.querySelectorAll("a")];
-    const index = links.findIndex((link) => link.getAttribute("aria-current"));
-    return links[Math.max(0, Math.min(links.length - 1, index + step))]?.hash;
-  }
-
   draw() {
     const focused = this.root.contains(document.activeElement) ? document.activeElement.dataset.id : null;
     const today = new Date().setHours(0, 0, 0, 0);
@@ -94,7 +82,8 @@ export class ThreadList {
         make("ul", { "aria-labelledby": id }, ...threads.map((thread) => this.row(thread))),
       );
     }
-    if (this.more) parts.push(make("button", { type: "button", class: "quiet", onclick: () => this.loadMore() }, "Older threads"));
+    const more = { type: "button", class: "quiet", onclick: () => this.loadMore() };
+    if (this.more) parts.push(make("button", more, "Older threads"));
     if (!this.threads.length) parts.push(make("p", {}, this.query ? "No thread has these words." : "No threads yet."));
     this.root.replaceChildren(...parts);
     if (focused) this.root.querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();

@@ -1,0 +1,275 @@
+"""Decisions, from two tabs, twice, too late; stop at each state; what is always allowed; messages that wait; forks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+from page_driver import Tab, Tabs
+from page_server import PageServer
+from playwright.sync_api import expect
+
+WAITS, RUNS, DONE = "waiting for you", "running", "done"
+
+
+def ordered(server: PageServer) -> list[str]:
+    assert server.repeated == {}
+    return [f"{effect['amount']} {effect['item']}" for effect in server.effects if effect["tool"] == "order"]
+
+
+def asked(tabs: Tabs, word: str = "order") -> Tab:
+    tab = tabs.new()
+    tab.say(word)
+    tab.card("order").says("Run order?")
+    return tab
+
+
+# ---------------------------------------------------------------- two tabs
+
+
+def test_what_one_tab_decides_the_other_shows(server: PageServer, tabs: Tabs) -> None:
+    first = asked(tabs)
+    second = tabs.new(first.thread)
+    second.has_cards(("order", WAITS))
+    second.card("order").approve()
+    for tab in (first, second):
+        tab.sees("That is settled.")
+        tab.has_cards(("order", DONE))
+    assert first.text() == second.text()
+    assert ordered(server) == ["3 tea"]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("second_answer", ["approve", "deny", "always"])
+def test_both_tabs_answer_at_once(second_answer: str, server: PageServer, tabs: Tabs) -> None:
+    server.hold("order")
+    first = asked(tabs)
+    second = tabs.new(first.thread)
+    second.has_cards(("order", WAITS))
+    if second_answer == "deny":
+        second.card("order").press("Deny…")
+    first.page.route("**/decisions", lambda route: (first.page.wait_for_timeout(300), route.continue_()))
+    first.card("order").place.get_by_role("button", name="Approve", exact=True).click(no_wait_after=True)
+    {
+        "approve": second.card("order").approve,
+        "deny": lambda: second.card("order").press("Deny"),
+        "always": second.card("order").always,
+    }[second_answer]()
+    server.release("order")
+    for tab in (first, second):
+        tab.sees("That is settled.")
+        tab.is_idle()
+    assert first.cards() == second.cards()
+    assert len(ordered(server)) == (first.cards() == [("order", DONE)])
+
+
+@pytest.mark.soak
+def test_two_clicks_are_one_decision(server: PageServer, tabs: Tabs) -> None:
+    tab = asked(tabs)
+    tab.card("order").place.get_by_role("button", name="Approve", exact=True).dblclick()
+    tab.sees("That is settled.")
+    tab.is_idle()
+    assert ordered(server) == ["3 tea"]
+
+
+@pytest.mark.soak
+def test_a_tab_that_missed_the_decision_is_told(server: PageServer, tabs: Tabs) -> None:
+    """Its stream is cut off when it answers."""
+    first = asked(tabs)
+    second = tabs.new(first.thread)
+    second.has_cards(("order", WAITS))
+    second.page.route("**/events*", lambda route: route.abort())
+    second.page.evaluate("window.dispatchEvent(new Event('online'))")  # ends the stream that is there
+    second.page.context.new_cdp_session(second.page)
+    first.card("order").deny("too dear")
+    first.sees("That is settled.")
+    if second.cards() == [("order", WAITS)]:
+        second.card("order").approve()
+        second.sees("It was decided elsewhere, or it changed.", "already denied")
+    second.page.unroute("**/events*")
+    second.has_cards(("order", "denied"))
+    assert ordered(server) == []
+
+
+@pytest.mark.soak
+def test_an_answer_after_she_wrote_again_is_refused(server: PageServer, tabs: Tabs) -> None:
+    """The card shows that it no longer waits; an answer that is already on its way is refused."""
+    first = asked(tabs)
+    second = tabs.new(first.thread)
+    second.has_cards(("order", WAITS))
+    held: list[Callable[[], None]] = []
+    second.page.route("**/decisions", lambda route: held.append(route.continue_))
+    second.card("order").approve()
+    first.say("hello")
+    first.sees("Hello there.")
+    held[0]()
+    for tab in (first, second):
+        tab.has_cards(("order", "stopped"))
+    assert ordered(server) == []
+
+
+@pytest.mark.soak
+def test_denied_in_the_terminal(server: PageServer, tabs: Tabs) -> None:
+    tab = asked(tabs)
+    (call,) = (line.split()[1] for line in [f"x {tab.card('order').place.get_attribute('data-call')}"])
+    server.command("threads", "deny", tab.thread, call, "--reason", "said in the terminal")
+    tab.has_cards(("order", "denied"))
+    tab.card("order").unfold()
+    tab.card("order").says("said in the terminal")
+    assert ordered(server) == []
+
+
+# ---------------------------------------------------------------- stop
+
+STOPS: Final[dict[str, tuple[str, str, int | None, tuple[tuple[str, str], ...]]]] = {
+    "streaming": ("long", "model", 30, ()),
+    "before the first event": ("long", "model", 0, ()),
+    "an argument streaming": ("order", "model", 5, (("order", "stopped"),)),
+    "a tool running": ("slow", "slow", None, (("slow", "stopped"),)),
+    "one waiting": ("order", "", None, (("order", "stopped"),)),
+    "three waiting": ("orders", "", None, (("order", "stopped"),) * 3),
+    "one waits and one runs": ("both", "slow", None, (("slow", "stopped"), ("order", "stopped"))),
+    "waiting inside": ("ask", "", None, (("ask_helper", "stopped"),)),
+}
+"""By the state: what she says, what is held there and after how many events, and the cards after the stop."""
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["then hello", "then a reload"])
+@pytest.mark.parametrize("state", STOPS)
+@pytest.mark.share(8)
+def test_stop_at(state: str, again: bool, server: PageServer, tabs: Tabs) -> None:
+    word, held, events, cards = STOPS[state]
+    tab = tabs.new()
+    if held:
+        server.hold(held, events)
+    tab.say(word)
+    if held:
+        server.until_held(held)
+    else:
+        expect(tab.page.get_by_role("button", name=re.compile(r"^\d+ waiting for you$"))).to_be_visible()
+    tab.press("Stop")
+    tab.is_idle()
+    tab.has_cards(*cards)
+    if held:
+        server.release(held)
+    before = tab.text()
+    if again:
+        tab.reload()
+        tab.has_cards(*cards)
+        tab.is_idle()
+        assert tab.text().splitlines() == before.splitlines()
+    tab.say("hello")
+    tab.sees("Hello there.")
+    tab.has_cards(*cards)
+    tab.is_idle()
+    assert ordered(server) == []
+
+
+# ---------------------------------------------------------------- always
+
+
+@pytest.mark.soak
+def test_always_allowed_until_it_is_revoked(server: PageServer, tabs: Tabs) -> None:
+    tab = asked(tabs, "twice")
+    tab.card("order").always()
+    tab.sees("Both settled.")
+    assert ordered(server) == ["1 tea", "2 milk"]
+    tab.reload()
+    tab.sees("Both settled.")
+    tab.page.get_by_role("button", name="order", exact=False).filter(has_text="").last.wait_for()
+    allowed = tab.page.locator("#allowed")
+    expect(allowed).to_contain_text("order")
+    other = tabs.new()
+    other.say("order")
+    other.has_cards(("order", WAITS))
+    allowed.get_by_role("button").first.click()
+    expect(allowed).to_be_hidden()
+    tab.say("order")
+    tab.card("order", 2).says("Run order?")
+    assert len(ordered(server)) == 2
+
+
+# ---------------------------------------------------------------- more than one thing at a time
+
+
+@pytest.mark.soak
+def test_a_message_while_it_answers_is_queued(server: PageServer, tabs: Tabs) -> None:
+    tab = tabs.new()
+    server.hold("slow")
+    tab.say("slow")
+    server.until_held("slow")
+    tab.say("hello")
+    tab.sees("queued")
+    tab.reload()
+    tab.sees("hello")
+    server.release("slow")
+    tab.sees("Hello there.")
+    tab.is_idle()
+    tab.has_cards(("slow", DONE))
+    before = tab.text()
+    tab.reload()
+    tab.sees("Hello there.")
+    assert tab.text().splitlines() == before.splitlines()
+
+
+@pytest.mark.soak
+def test_a_fork_past_an_unfinished_reply(server: PageServer, tabs: Tabs) -> None:
+    tab = tabs.new()
+    tab.say("hello")
+    tab.sees("Hello there.")
+    tab.is_idle()
+    server.hold("slow")
+    tab.say("slow")
+    server.until_held("slow")
+    old = tab.thread
+    tab.page.get_by_role("button", name="Fork the thread after this message").nth(1).click()
+    expect(tab.page).not_to_have_url(f"{server.url}/#/t/{old}")
+    tab.sees("Hello there.")
+    tab.has_cards()
+    tab.say("order")
+    tab.card("order").approve()
+    tab.sees("That is settled.")
+    server.release("slow")
+    tab.open(old)
+    tab.sees("It is done.")
+    tab.has_cards(("slow", DONE))
+
+
+@pytest.mark.soak
+def test_the_cards_of_two_threads_do_not_mix(server: PageServer, tabs: Tabs) -> None:
+    first, second = asked(tabs), asked(tabs, "orders")
+    moving = tabs.new(first.thread)
+    for _ in range(3):
+        moving.has_cards(("order", WAITS))
+        moving.page.evaluate(f"location.hash = '#/t/{second.thread}'")
+        moving.has_cards(*[("order", WAITS)] * 3)
+        moving.page.evaluate(f"location.hash = '#/t/{first.thread}'")
+    moving.card("order").approve()
+    moving.sees("That is settled.")
+    second.has_cards(*[("order", WAITS)] * 3)
+    for at in range(3):
+        second.card("order", at).approve()
+    second.sees("All settled.")
+    moving.has_cards(("order", DONE))
+    assert ordered(server) == ["3 tea", "1 tea", "2 milk", "3 cake"]
+
+
+@pytest.mark.soak
+def test_what_does_not_fit_is_said_at_its_field(server: PageServer, tabs: Tabs) -> None:
+    tab = asked(tabs)
+    card = tab.card("order")
+    card.edit(amount="many")
+    card.says("This is not a number.")
+    card.place.get_by_role("textbox", name="item").fill("")
+    card.place.get_by_role("textbox", name="amount").fill("2.5")
+    card.press("Approve with these arguments")
+    card.says("These arguments do not fit.")
+    card.place.get_by_role("textbox", name="amount").fill("2")
+    card.place.get_by_role("textbox", name="item").fill("milk")
+    card.press("Approve with these arguments")
+    tab.sees("That is settled.")
+    assert ordered(server) == ["2 milk"]
+    card.unfold()
+    card.says("edited", "milk")

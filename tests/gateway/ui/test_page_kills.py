@@ -1,0 +1,126 @@
+"""The server killed at random moments of conversations with calls and approvals: nothing happens twice, no card is lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from typing import Final
+
+import pytest
+from page_driver import Card, Tab, Tabs
+from page_server import PageServer
+from playwright.sync_api import Error
+
+KILLS: Final = int(os.environ.get("AGENTKIT_KILLS", "200"))
+MOST: Final = 3  # kills of one conversation
+WORDS: Final = {
+    "orders": ["order"] * 3,
+    "twice": ["order"] * 2,
+    "both": ["slow", "order"],
+    "slow": ["slow"],
+    "save": ["save"],
+    "order": ["order"],
+    "ask": ["ask_helper"],
+}
+"""What she says, and the tools of all cards at the end."""
+AT_END: Final = {"done", "denied"}
+
+
+def act(server: PageServer, tab: Tab, dice: random.Random) -> str:
+    """Do what the page asks for; returns what that was, empty for nothing."""
+    for at, (name, state) in enumerate(tab.cards()):
+        card = Card(tab, tab.log.get_by_role("region", name=re.compile("^Call of ")).nth(at))
+        if (
+            state == "interrupted: outcome unknown"
+            and card.place.get_by_role("button", name="It happened…").is_visible()
+        ):
+            key = str(card.place.get_attribute("data-call"))
+            if any(effect["key"].endswith(f"/{key}") and effect["tool"] == name for effect in server.effects):
+                card.happened("I looked: it happened.")
+            else:
+                card.did_not_happen()
+            return "outcome"
+        if state == "waiting for you":
+            if dice.random() < 0.7:
+                card.approve()
+                return "approve"
+            card.deny("no")
+            return "deny"
+    again = tab.page.get_by_role("button", name="Continue", exact=True)
+    if again.is_visible():
+        again.click()
+        return "continue"
+    return ""
+
+
+def converse(server: PageServer, tab: Tab, word: str, kills: int, dice: random.Random, log: Counter[str]) -> None:
+    """One conversation with so many kills, each followed by a restart and mostly a reload."""
+    server.pace(dice.choice([0, 0.003, 0.01]))
+    tab.open()
+    tab.say(word)
+    for _ in range(kills):
+        killer = threading.Timer(dice.random() * dice.choice([0.1, 0.4, 1.5]), server.kill)
+        killer.start()
+        while killer.is_alive():
+            with suppress(Error, AssertionError):
+                tab.page.set_default_timeout(700)
+                log[act(server, tab, dice)] += 1
+            time.sleep(0.02)
+        killer.join()
+        tab.page.set_default_timeout(15_000)
+        server.start()
+        if dice.random() < 0.7:
+            tab.reload()
+        log["kill"] += 1
+    finish(server, tab, word, dice, log)
+
+
+def finish(server: PageServer, tab: Tab, word: str, dice: random.Random, log: Counter[str]) -> None:
+    """Bring a conversation to its end."""
+    end = time.monotonic() + 60
+    while not (ended(tab, word) and not act(server, tab, dice)):
+        if time.monotonic() > end:
+            raise AssertionError(f"{word}: it does not end: {tab.cards()}\n{tab.page.inner_text('body')}")
+        with suppress(Error):
+            tab.page.set_default_timeout(3000)
+            log[act(server, tab, dice)] += 1
+        tab.page.set_default_timeout(15_000)
+        tab.page.wait_for_timeout(100)
+
+
+def ended(tab: Tab, word: str) -> bool:
+    cards = tab.cards()
+    stop = tab.page.get_by_role("button", name="Stop", exact=True)
+    return (
+        [name for name, _ in cards] == WORDS[word]
+        and {state for _, state in cards} <= AT_END | FAILED
+        and not stop.is_visible()
+    )
+
+
+FAILED: Final = {"failed", "interrupted: outcome unknown"}
+"""What a call that did not happen, or of which nobody knows, may end with."""
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_many_kills(server: PageServer, tabs: Tabs) -> None:
+    seed = int(os.environ.get("AGENTKIT_SEED", "0"))
+    dice, log = random.Random(seed), Counter[str]()
+    tab = tabs.new()
+    begun = time.monotonic()
+    while log["kill"] < KILLS:
+        word = dice.choice(list(WORDS))
+        log["conversation"] += 1
+        converse(server, tab, word, min(dice.randint(1, MOST), KILLS - log["kill"]), dice, log)
+        assert server.repeated == {}
+        before = tab.cards()
+        tab.reload()
+        tab.has_cards(*before)
+        log.update(state for _, state in before)
+    print(f"seed {seed}, {time.monotonic() - begun:.0f} s, {len(server.effects)} effects: {dict(log)}")
