@@ -10,15 +10,15 @@ import logging
 import secrets
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.agent import Lifecycle, RunStream, TurnEnded, TurnStarted
 from agentkit.errors import AgentkitError, StoreError, ThreadBusy, ThreadNotFound
-from agentkit.events import ApprovalRequired, Event, Usage
+from agentkit.events import ApprovalRequired, Event
 from agentkit.gateway.agent_runs import has_decided_calls
 from agentkit.gateway.events.ag_ui import AgUiRun, content_of, sse
 from agentkit.gateway.ui.event_log import EventLog
+from agentkit.gateway.ui.live_state import LiveRun, ThreadSums, ThreadTrouble
 from agentkit.gateway.ui.thread_list import ThreadSummary
 from agentkit.gateway.ui.thread_settings import ThreadSettings
 from agentkit.gateway.ui.thread_snapshot import SnapshotFacts, about_call, about_response, messages_snapshot, usage_of
@@ -27,7 +27,7 @@ from agentkit.threads import Entry, Log
 from agentkit.threads.conversation import role_of
 from agentkit.threads.entries import OWN
 from agentkit.threads.log_reader import read_log
-from agentkit.threads.owner import in_words, is_dead
+from agentkit.threads.owner import is_dead
 from agentkit.tool.codec import from_json
 
 if TYPE_CHECKING:
@@ -46,65 +46,6 @@ _ENDING: Final = 5.0
 def custom(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
     """An event of agentkit's own."""
     return {"type": "CUSTOM", "name": f"agentkit:{name}", "value": value}
-
-
-@dataclass(slots=True)
-class ThreadSums:
-    """The tokens and the cost of a thread's responses, added up to an entry."""
-
-    until: int = -1
-    usage: Usage = field(default_factory=Usage)
-    cost: float | None = None
-
-
-@dataclass(slots=True)
-class ThreadTrouble:
-    """The reasons why a thread is not answered here.
-
-    Args:
-        owner: another process that runs it, as its lease names it; None for none.
-        damage: what of it cannot be read; empty for nothing.
-        gone: whether it was deleted.
-    """
-
-    owner: str | None = None
-    damage: str = ""
-    gone: bool = False
-
-    def in_words(self) -> str:
-        """The trouble for a person; empty for none."""
-        if self.owner is None:
-            return self.damage
-        return f"{in_words(self.owner)} is running this thread" if self.owner else "another program runs this thread"
-
-
-@dataclass(slots=True, eq=False)
-class LiveRun:
-    """A run that is live here.
-
-    Args:
-        run: the run.
-        encoder: writes its events.
-        base: the number before its first event that a snapshot is followed by.
-        before: the last entry that a snapshot has.
-        told: the last entry up to which clients know the messages of users.
-        said: the entries that were added here, and are told.
-        begun: whether its first event was written.
-        shortened: whether its first events are forgotten.
-        stopped: whether a person stopped it.
-        over: whether it has ended.
-    """
-
-    run: RunStream[Any]
-    encoder: AgUiRun
-    base: int
-    before: int
-    told: int
-    said: set[int] = field(default_factory=set)
-    begun: bool = False
-    shortened: bool = False
-    stopped: bool = False
-    over: bool = False
 
 
 class LiveThread:
