@@ -15,7 +15,8 @@ from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.events.ag_ui import PROTOCOL, sse
 from agentkit.gateway.events.page_request import GivenDecision, PageRequest, check_decisions
 from agentkit.gateway.events.run_encoder import run_error
-from agentkit.gateway.ui.live_threads import LiveRun, LiveThread
+from agentkit.gateway.ui.live_state import LiveRun
+from agentkit.gateway.ui.live_threads import LiveThread
 from agentkit.gateway.ui.thread_actions import ThreadActions
 from agentkit.gateway.ui.thread_hub import ThreadHub
 from agentkit.gateway.ui.thread_settings import ThreadSettings
