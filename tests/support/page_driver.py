@@ -16,6 +16,7 @@ def opened(**options: Any) -> BrowserContext:
     """A window with storage of its own: width 1280 and height 900, unless the options differ."""
     context = chromium().new_context(viewport=options.pop("viewport", {"width": 1280, "height": 900}), **options)
     context.set_default_timeout(SECONDS * 1000)
+    expect.set_options(timeout=SECONDS * 1000)
     return context
 
 
@@ -103,7 +104,9 @@ class Tab:
 
     def hurry(self) -> None:
         """Let the page connect again without a pause."""
-        self.page.evaluate("(wait => { window.setTimeout = (work, ms) => wait(work, ms > 400 ? 1 : ms); })(setTimeout)")
+        self.page.evaluate(
+            "(wait => { window.setTimeout = (work, ms) => wait(work, ms > 400 ? 20 : ms); })(setTimeout)"
+        )
 
     # ------------------------------------------------------------ she reads
 

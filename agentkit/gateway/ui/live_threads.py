@@ -88,7 +88,8 @@ class LiveRun:
         base: the number before its first event that a snapshot is followed by.
         before: the last entry that a snapshot has.
         told: the last entry up to which clients know the messages of users.
-        said: the entries that were added here, and are told.
+        said: the messages that were added here, by their number; they are told, as queued ones.
+        unqueued: the last of them that is no longer queued.
         begun: whether its first event was written.
         shortened: whether its first events are forgotten.
         stopped: whether a person stopped it.
@@ -100,7 +101,8 @@ class LiveRun:
     base: int
     before: int
     told: int
-    said: set[int] = field(default_factory=set)
+    said: dict[int, Entry] = field(default_factory=dict)
+    unqueued: int = -1
     begun: bool = False
     shortened: bool = False
     stopped: bool = False
@@ -391,6 +393,7 @@ class LiveThread:
         hub = self._hub
         try:
             await self._tell_stored(live)
+            self._tell_unqueued(live)
             async with self.lock:
                 live.over = True
                 self.log.join(live.base)
@@ -430,6 +433,7 @@ class LiveThread:
             return
         if isinstance(event, TurnStarted):
             await self._tell_stored(live)
+            self._tell_unqueued(live)
             self._feed(live, event)
         elif isinstance(event, TurnEnded):
             await self._tell_stored(live)
@@ -438,6 +442,13 @@ class LiveThread:
                 live.base, live.before, live.shortened = self.log.last, stored.entries - 1, True
                 self.log.forget(live.base)
             await self.refresh(known=True)
+
+    def _tell_unqueued(self, live: LiveRun) -> None:
+        """Tell that the messages that were queued are so no longer: they are being answered, or nothing runs."""
+        for seq, entry in live.said.items():
+            if seq > live.unqueued:
+                self.tell_user(entry, queued=False)
+                live.unqueued = seq
 
     async def _tell_stored(self, live: LiveRun) -> None:
         """Tell what is stored now: where the run's responses are, and the messages that other programs have added."""
