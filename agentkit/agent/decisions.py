@@ -61,7 +61,11 @@ def denial(call: ToolCall, reason: str) -> ToolMessage:
     return ToolMessage(call.id, call.name, (TextPart(text),), not_run.DENIED.code)
 
 
+EDITED: Final = "The user changed the arguments before the call was run: "
+"""Begins the note in the answer to a call that was run with a person's arguments."""
+
+
 def add_edit_note(answer: ToolMessage, arguments: Mapping[str, Any]) -> ToolMessage:
     """Add a note to an answer: the arguments that the call was run with in place of the model's."""
-    note = TextPart(f"The user changed the arguments before the call was run: {json.dumps(arguments, default=str)}\n")
+    note = TextPart(f"{EDITED}{json.dumps(arguments, default=str)}\n")
     return ToolMessage(answer.call_id, answer.name, (note, *answer.content), answer.error)

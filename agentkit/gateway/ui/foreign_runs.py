@@ -5,17 +5,18 @@ A client that leaves does not end its run. Source: AG-UI 1.0 on interrupts, Nove
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from agentkit.agent import call_hash
+from agentkit.agent import Approved
 from agentkit.errors import AgentkitError, ThreadExists, ThreadNotFound
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.events.ag_ui import PROTOCOL, sse
+from agentkit.gateway.events.page_request import GivenDecision, PageRequest, check_decisions
 from agentkit.gateway.events.run_encoder import run_error
-from agentkit.gateway.ui.agent_input import InterruptAnswer, RunInput, refusal
-from agentkit.gateway.ui.live_threads import LiveRun, LiveThread
+from agentkit.gateway.ui.live_state import LiveRun
+from agentkit.gateway.ui.live_threads import LiveThread
 from agentkit.gateway.ui.thread_actions import ThreadActions
 from agentkit.gateway.ui.thread_hub import ThreadHub
 from agentkit.gateway.ui.thread_settings import ThreadSettings
@@ -24,15 +25,15 @@ from agentkit.gateway.ui.thread_snapshot import decision_json
 _LAST: Final = ("RUN_FINISHED", "RUN_ERROR")
 
 
-async def foreign_run(hub: ThreadHub, asked: RunInput) -> AsyncGenerator[bytes, None]:
+async def foreign_run(hub: ThreadHub, asked: PageRequest) -> AsyncGenerator[bytes, None]:
     """The events of the run that answers a request, from its start to its end.
 
     Args:
         hub: the threads.
         asked: the request.
     """
-    thread = hub.get(asked.thread)
-    ids = {"threadId": asked.thread, "runId": asked.run}
+    thread = hub.get(asked.thread_id)
+    ids = {"threadId": asked.thread_id, "runId": asked.run_id}
     woken = thread.join()
     begun = False
     try:
@@ -51,7 +52,7 @@ async def foreign_run(hub: ThreadHub, asked: RunInput) -> AsyncGenerator[bytes, 
             for number, event in events:
                 position = number
                 begun = begun or event["type"] == "RUN_STARTED"
-                yield sse(event if "runId" not in event else {**event, "runId": asked.run})
+                yield sse(event if "runId" not in event else {**event, "runId": asked.run_id})
                 if event["type"] in _LAST:
                     return
             if not events:
@@ -67,61 +68,58 @@ async def foreign_run(hub: ThreadHub, asked: RunInput) -> AsyncGenerator[bytes, 
         thread.part(woken)
 
 
-async def _begin(hub: ThreadHub, thread: LiveThread, asked: RunInput) -> LiveRun | None:
+async def _begin(hub: ThreadHub, thread: LiveThread, asked: PageRequest) -> LiveRun | None:
     """Add what is new to the thread, and start its run; None if there is nothing to do."""
     actions, before = ThreadActions(hub, thread), thread.newest
     await _create(hub, asked)
-    waiting = {call.id: call_hash(call) for call in await hub.threads.pending(asked.thread)}
-    stored = await _stored_ids(hub, asked.thread)
-    new = [(id, message) for id, message in asked.said if id not in stored]
+    waiting = await hub.threads.pending(asked.thread_id)
+    stored = await _stored_ids(hub, asked.thread_id)
+    new = [(id, message) for id, message in asked.messages if id not in stored]
     if waiting:
-        answers = _checked(asked.answers, waiting, new)
-        for one in answers:  # all are checked before the first is stored
-            await actions.check(one.call, one.hash, one.arguments)
-        for one in answers:
-            await actions.decide(one.call, one.hash, approved=one.approved, arguments=one.arguments, reason=one.reason)
-    elif asked.answers and not new:
+        if new:
+            raise refusal("calls wait: answer every open interrupt, and send nothing else", "interrupted")
+        check_decisions(asked.decisions, waiting)
+        await _decide(actions, asked.decisions)
+    elif asked.decisions and not new:
         await _repeated(hub, asked)
     for id, message in new:
         await actions.say(id, message)
-    if not (waiting or new or thread.live) and await _is_open(hub, asked.thread):
+    if not (waiting or new or thread.live) and await _is_open(hub, asked.thread_id):
         await actions.resume()
     return thread.live if thread.newest is before else thread.newest
 
 
-def _checked(
-    answers: Sequence[InterruptAnswer], waiting: Mapping[str, str], new: Sequence[object]
-) -> list[InterruptAnswer]:
-    """The answers, one to each waiting call."""
-    given = {one.call: one for one in answers}
-    if new or set(given) != set(waiting):
-        open_ids = ", ".join(f"{id}:{digest}" for id, digest in waiting.items())
-        raise refusal(
-            f"the thread waits: answer every open interrupt, and send nothing else: {open_ids}", "interrupted"
-        )
-    return [given[id] for id in waiting]
+async def _decide(actions: ThreadActions, decisions: Sequence[GivenDecision]) -> None:
+    """Store decisions; all are checked before the first is stored."""
+    for id, seen, decision in decisions:
+        await actions.check(id, seen, decision.arguments if isinstance(decision, Approved) else None)
+    for id, seen, decision in decisions:
+        if isinstance(decision, Approved):
+            await actions.decide(id, seen, approved=True, arguments=decision.arguments)
+        else:
+            await actions.decide(id, seen, approved=False, reason=decision.reason)
 
 
-async def _repeated(hub: ThreadHub, asked: RunInput) -> None:
+async def _repeated(hub: ThreadHub, asked: PageRequest) -> None:
     """Accept answers that were given before; refuse any other."""
-    records = {call.id: call for call in (await hub.threads.get_log(asked.thread)).calls}
-    for one in asked.answers:
-        record = records.get(one.call.partition("/")[0])
-        known = None if record is None else decision_json(record)
+    records = {call.id: call for call in (await hub.threads.get_log(asked.thread_id)).calls}
+    for id, seen, decision in asked.decisions:
+        record = records.get(id.partition("/")[0])
         if record is None:
-            raise refusal(f"there is no interrupt {one.call}:{one.hash}", "unknown_interrupt")
-        if "/" not in one.call and (known is None or (known["decision"] == "approved") != one.approved):
-            raise refusal(f"the interrupt {one.call}:{one.hash} has another answer, or none is asked for", "decided")
+            raise refusal(f"there is no interrupt {id}:{seen}", "unknown_interrupt")
+        known, same = decision_json(record), "approved" if isinstance(decision, Approved) else "denied"
+        if "/" not in id and (known is None or known["decision"] != same):
+            raise refusal(f"the interrupt {id}:{seen} has another answer, or is not open", "decision_outdated")
 
 
-async def _create(hub: ThreadHub, asked: RunInput) -> None:
+async def _create(hub: ThreadHub, asked: PageRequest) -> None:
     """Create a thread that a client begins, with the conversation that it has."""
     try:
-        await hub.threads.get_thread(asked.thread)
+        await hub.threads.get_thread(asked.thread_id)
     except ThreadNotFound:
         with suppress(ThreadExists):
             await hub.threads.create_thread(
-                asked.thread, metadata=ThreadSettings().in_metadata({}), messages=asked.history
+                asked.thread_id, metadata=ThreadSettings().in_metadata({}), messages=list(asked.history)
             )
             hub.list_changed()
 
@@ -134,3 +132,8 @@ async def _stored_ids(hub: ThreadHub, thread: str) -> set[str]:
 
 async def _is_open(hub: ThreadHub, thread: str) -> bool:
     return (await hub.list.summary(await hub.threads.get_thread(thread))).state == "interrupted"
+
+
+def refusal(message: str, code: str) -> RequestRefused:
+    """Return why a well-formed request is refused."""
+    return RequestRefused(409, message, code)

@@ -10,15 +10,15 @@ import logging
 import secrets
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.agent import Lifecycle, RunStream, TurnEnded, TurnStarted
 from agentkit.errors import AgentkitError, StoreError, ThreadBusy, ThreadNotFound
-from agentkit.events import ApprovalRequired, Event, Usage
+from agentkit.events import ApprovalRequired, Event
 from agentkit.gateway.agent_runs import has_decided_calls
 from agentkit.gateway.events.ag_ui import AgUiRun, content_of, sse
 from agentkit.gateway.ui.event_log import EventLog
+from agentkit.gateway.ui.live_state import LiveRun, ThreadSums, ThreadTrouble
 from agentkit.gateway.ui.thread_list import ThreadSummary
 from agentkit.gateway.ui.thread_settings import ThreadSettings
 from agentkit.gateway.ui.thread_snapshot import SnapshotFacts, about_call, about_response, messages_snapshot, usage_of
@@ -27,7 +27,7 @@ from agentkit.threads import Entry, Log
 from agentkit.threads.conversation import role_of
 from agentkit.threads.entries import OWN
 from agentkit.threads.log_reader import read_log
-from agentkit.threads.owner import in_words, is_dead
+from agentkit.threads.owner import is_dead
 from agentkit.tool.codec import from_json
 
 if TYPE_CHECKING:
@@ -46,67 +46,6 @@ _ENDING: Final = 5.0
 def custom(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
     """An event of agentkit's own."""
     return {"type": "CUSTOM", "name": f"agentkit:{name}", "value": value}
-
-
-@dataclass(slots=True)
-class ThreadSums:
-    """The tokens and the cost of a thread's responses, added up to an entry."""
-
-    until: int = -1
-    usage: Usage = field(default_factory=Usage)
-    cost: float | None = None
-
-
-@dataclass(slots=True)
-class ThreadTrouble:
-    """The reasons why a thread is not answered here.
-
-    Args:
-        owner: another process that runs it, as its lease names it; None for none.
-        damage: what of it cannot be read; empty for nothing.
-        gone: whether it was deleted.
-    """
-
-    owner: str | None = None
-    damage: str = ""
-    gone: bool = False
-
-    def in_words(self) -> str:
-        """The trouble for a person; empty for none."""
-        if self.owner is None:
-            return self.damage
-        return f"{in_words(self.owner)} is running this thread" if self.owner else "another program runs this thread"
-
-
-@dataclass(slots=True, eq=False)
-class LiveRun:
-    """A run that is live here.
-
-    Args:
-        run: the run.
-        encoder: writes its events.
-        base: the number before its first event that a snapshot is followed by.
-        before: the last entry that a snapshot has.
-        told: the last entry up to which clients know the messages of users.
-        said: the messages that were added here, by their number; they are told, as queued ones.
-        unqueued: the last of them that is no longer queued.
-        begun: whether its first event was written.
-        shortened: whether its first events are forgotten.
-        stopped: whether a person stopped it.
-        over: whether it has ended.
-    """
-
-    run: RunStream[Any]
-    encoder: AgUiRun
-    base: int
-    before: int
-    told: int
-    said: dict[int, Entry] = field(default_factory=dict)
-    unqueued: int = -1
-    begun: bool = False
-    shortened: bool = False
-    stopped: bool = False
-    over: bool = False
 
 
 class LiveThread:
@@ -397,7 +336,7 @@ class LiveThread:
             async with self.lock:
                 live.over = True
                 self.log.join(live.base)
-                if not live.stopped and not failed and not hub.closing and await self._continues():
+                if not (live.stopped or failed or hub.closing) and await self._continues(live.run.result.finish):
                     await self.start()
                 else:
                     await self.refresh(known=True)
@@ -408,14 +347,16 @@ class LiveThread:
             self.wake()
             hub.forget_unused(self.id)
 
-    async def _continues(self) -> bool:
-        """Return whether something was decided or said that the run did not notice any more."""
+    async def _continues(self, finish: str) -> bool:
+        """Return whether something was said or decided that the run did not notice any more."""
         threads = self._hub.threads
+        if finish == "approval":
+            return not await threads.pending(self.id) and await has_decided_calls(threads, self.id)
+        if finish != "stop":  # a limit was reached: another run would reach it as well
+            return False
         stored = await threads.get_thread(self.id)
         log = await read_log(threads.store, self.id, after=stored.entries - 2)
-        if log.entries and role_of(log.entries[-1]) == "user":
-            return True
-        return not await threads.pending(self.id) and await has_decided_calls(threads, self.id)
+        return bool(log.entries) and role_of(log.entries[-1]) == "user"
 
     def _begin(self, live: LiveRun) -> None:
         if not live.begun:

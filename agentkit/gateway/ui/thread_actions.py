@@ -1,4 +1,4 @@
-"""What a person does to a thread: says, decides, stops, continues. Knows no HTTP, only what is refused, and why."""
+"""The actions of a person on a thread: say, decide, stop, resume. Knows no HTTP, only what is refused, and why."""
 
 from __future__ import annotations
 

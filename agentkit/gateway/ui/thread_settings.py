@@ -1,4 +1,4 @@
-"""What a person has set for one thread: its title, its model, its format, the tools that need no approval in it.
+"""The settings of a person for one thread: its title, its model, its format, the tools that need no approval in it.
 
 It is in the thread's metadata, under `ui`. A value only.
 """

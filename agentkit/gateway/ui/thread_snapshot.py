@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agentkit.agent import call_hash
+from agentkit.agent.decisions import EDITED
 from agentkit.events import Usage
 from agentkit.gateway.events.ag_ui import content_of
 from agentkit.gateway.events.ag_ui import usage_of as usage_json
 from agentkit.gateway.events.run_encoder import PageEvent, call_status
 from agentkit.messages import (
     AssistantMessage,
+    ImagePart,
     MarkupPart,
     TextPart,
     ThinkingPart,
@@ -247,6 +249,12 @@ def decision_json(record: Call) -> PageEvent | None:
     return {"decision": "denied", "by": by, "edited": edited, "reason": reason}
 
 
+def _without_note(answer: ToolMessage) -> Sequence[TextPart | ImagePart]:
+    """The content of an answer as its tool returned it: that a person edited the call is shown with the call."""
+    first, *rest = answer.content or (None,)
+    return rest if rest and isinstance(first, TextPart) and first.text.startswith(EDITED) else answer.content
+
+
 def _result(record: Call) -> PageEvent:
     answer = from_json(record.answer or {})
     assert isinstance(answer, ToolMessage)
@@ -257,7 +265,7 @@ def _result(record: Call) -> PageEvent:
         "id": f"{record.id}-result",
         "role": "tool",
         "toolCallId": record.id,
-        "content": content_of(answer.content),
+        "content": content_of(_without_note(answer)),
         "metadata": {"agentkit": about},
     }
     return said if answer.error is None else {**said, "error": answer.error}

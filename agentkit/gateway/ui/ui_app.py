@@ -27,14 +27,14 @@ from agentkit.errors import (
 )
 from agentkit.gateway.client_request import RequestRefused, too_deep
 from agentkit.gateway.error_replies import error_headers
+from agentkit.gateway.events import input_of
 from agentkit.gateway.gateway_config import GatewayConfig
 from agentkit.gateway.guards import ASGIReceive, ASGIScope, ASGISend, ClientLeft, ClientWatch, check_json, read_body
 from agentkit.gateway.reply_sender import ReplySender
-from agentkit.gateway.ui.agent_input import read_input
+from agentkit.gateway.ui.api_request import ApiRequest
 from agentkit.gateway.ui.foreign_runs import foreign_run
 from agentkit.gateway.ui.page_files import SAFE_HEADERS, PageFiles
 from agentkit.gateway.ui.page_models import ModelOption
-from agentkit.gateway.ui.page_requests import PageRequest
 from agentkit.gateway.ui.thread_actions import FieldsRefused, ThreadActions
 from agentkit.gateway.ui.thread_hub import ThreadHub
 from agentkit.gateway.ui.thread_settings import LONGEST_TITLE, ThreadSettings
@@ -72,7 +72,7 @@ class PageReply:
 
 
 PageStream = AsyncGenerator[bytes, None]
-PageHandler = Callable[["Page", PageRequest], Awaitable[PageReply | PageStream]]
+PageHandler = Callable[["Page", ApiRequest], Awaitable[PageReply | PageStream]]
 
 
 class Page:
@@ -157,7 +157,7 @@ class Page:
         handler, id = _route(path, method)
         body = await _body(receive, headers, config) if method in ("POST", "PATCH") else {}
         query = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
-        asked = PageRequest(id, query, body, headers)
+        asked = ApiRequest(id, query, body, headers)
         try:
             reply = await _known_errors(handler(self, asked))
             if isinstance(reply, PageReply):
@@ -195,7 +195,7 @@ class Page:
 
     # ---------------------------------------------------------------- the API
 
-    async def setup(self, asked: PageRequest) -> PageReply:
+    async def setup(self, asked: ApiRequest) -> PageReply:
         """The settings of the page."""
         hub = self.hub
         rule = hub.agent.config.requires_approval
@@ -211,7 +211,7 @@ class Page:
         about = {"version": __version__, "agent": hub.agent.name, "store": self.where}
         return PageReply({**about, **hub.models.to_json(), "tools": tools, "suggestions": list(self.suggestions)})
 
-    async def list_threads(self, asked: PageRequest) -> PageReply:
+    async def list_threads(self, asked: ApiRequest) -> PageReply:
         """A page of the list of threads."""
         hub, before = self.hub, asked.query.get("before")
         limit = min(max(int(limit), 1), 200) if (limit := asked.query.get("limit", "")).isdecimal() else 50
@@ -220,14 +220,14 @@ class Page:
         threads = [one.to_json(running=hub.running(one.thread.id)) for one in found]
         return PageReply({"threads": threads, "more": more})
 
-    async def create_thread(self, asked: PageRequest) -> PageReply:
+    async def create_thread(self, asked: ApiRequest) -> PageReply:
         """Create a thread."""
         settings = self._changed(ThreadSettings(), asked)
         id = await self.hub.threads.create_thread(metadata=settings.in_metadata({}))
         self.hub.list_changed()
         return PageReply({"id": id})
 
-    async def change_thread(self, asked: PageRequest) -> PageReply:
+    async def change_thread(self, asked: ApiRequest) -> PageReply:
         """Change a thread's settings."""
         thread = self.hub.get(asked.id)
         async with thread.lock:
@@ -242,7 +242,7 @@ class Page:
             await self._act(asked).change(settings)
         return PageReply(thread.state)
 
-    async def delete_thread(self, asked: PageRequest) -> PageReply:
+    async def delete_thread(self, asked: ApiRequest) -> PageReply:
         """Delete a thread, and end its run first."""
         thread = self.hub.get(asked.id)
         await thread.stop()
@@ -251,12 +251,12 @@ class Page:
         self.hub.drop(thread)
         return PageReply({})
 
-    async def say(self, asked: PageRequest) -> PageReply:
+    async def say(self, asked: ApiRequest) -> PageReply:
         """Add a message, and let it be answered."""
         said = await self._act(asked).say(asked.text("id"), asked.body.get("content"))
         return PageReply(said, 202)
 
-    async def decide(self, asked: PageRequest) -> PageReply:
+    async def decide(self, asked: ApiRequest) -> PageReply:
         """Decide about a waiting call."""
         left = await self._act(asked).decide(
             asked.text("call"),
@@ -268,21 +268,21 @@ class Page:
         )
         return PageReply(left)
 
-    async def say_outcome(self, asked: PageRequest) -> PageReply:
+    async def say_outcome(self, asked: ApiRequest) -> PageReply:
         """Say what became of a call."""
         await self._act(asked).outcome(asked.text("call"), happened=asked.flag("happened"), text=asked.text("text", ""))
         return PageReply({})
 
-    async def resume(self, asked: PageRequest) -> PageReply:
+    async def resume(self, asked: ApiRequest) -> PageReply:
         """Resume a thread."""
         return PageReply(await self._act(asked).resume(), 202)
 
-    async def stop(self, asked: PageRequest) -> PageReply:
+    async def stop(self, asked: ApiRequest) -> PageReply:
         """Stop a thread."""
         await self._act(asked).stop()
         return PageReply({})
 
-    async def fork(self, asked: PageRequest) -> PageReply:
+    async def fork(self, asked: ApiRequest) -> PageReply:
         """Copy the beginning of a thread into a new one."""
         until = asked.body.get("until")
         if until is not None and (type(until) is not int or until < 0):
@@ -296,7 +296,7 @@ class Page:
         self.hub.list_changed()
         return PageReply({"id": id})
 
-    async def export(self, asked: PageRequest) -> PageReply:
+    async def export(self, asked: ApiRequest) -> PageReply:
         """A thread as a file."""
         from agentkit.gateway.ui.thread_export import export_thread
 
@@ -307,25 +307,25 @@ class Page:
         headers = [(b"content-type", found.media_type.encode()), (b"content-disposition", named)]
         return PageReply(body=found.content, headers=headers)
 
-    async def highlight(self, asked: PageRequest) -> PageReply:
+    async def highlight(self, asked: ApiRequest) -> PageReply:
         """Code as tokens to be coloured."""
         return PageReply({"tokens": await self.hub.tokens(asked.text("language"), asked.text("code"))})
 
-    async def events(self, asked: PageRequest) -> PageStream:
+    async def events(self, asked: ApiRequest) -> PageStream:
         """The events of a thread."""
         last = asked.headers.get(b"last-event-id", b"").decode("latin-1") or asked.query.get("last", "")
         return self.hub.get(asked.id).follow(last)
 
-    async def run(self, asked: PageRequest) -> PageStream:
+    async def run(self, asked: ApiRequest) -> PageStream:
         """The events of a run for another client of AG-UI."""
-        return foreign_run(self.hub, read_input(asked.body))
+        return foreign_run(self.hub, input_of(asked.body))
 
     # ----------------------------------------------------------------
 
-    def _act(self, asked: PageRequest) -> ThreadActions:
+    def _act(self, asked: ApiRequest) -> ThreadActions:
         return ThreadActions(self.hub, self.hub.get(asked.id))
 
-    def _changed(self, settings: ThreadSettings, asked: PageRequest) -> ThreadSettings:
+    def _changed(self, settings: ThreadSettings, asked: ApiRequest) -> ThreadSettings:
         settings = asked.settings(settings)
         self.hub.models.check(settings)
         return settings

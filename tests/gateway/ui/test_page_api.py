@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from page_shop import PNG, TURNS, Shop, turn
 from ui_kit import HeldModel, Json, PageClient, calls_of, page
 
 from agentkit import Agent, ToolContext, openapi_schema
+from agentkit.gateway.ui.live_threads import LiveThread
 from agentkit.gateway.ui.page_models import ModelOption
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
@@ -140,6 +142,7 @@ def test_each_of_three_calls_has_its_decision_and_the_run_starts_after_the_last(
     assert found[-1]["content"] == "All settled."
     assert sorted(world.shop.done) == ["1 tea", "9 bun"]
     assert calls_of(found)[cake["id"]]["arguments"] == {"item": "bun", "amount": 9}
+    assert [m["content"] for m in found if m["role"] == "tool"][2] == "ordered 9 bun"
 
 
 def test_edited_arguments_that_do_not_fit_are_refused_field_by_field(world: World) -> None:
@@ -473,3 +476,32 @@ def test_live_runs_end_with_the_server(tmp_path: Path) -> None:
     shop.gate.set()
     with page(Agent(model, [shop]), tmp_path / "a.db") as client:
         assert client.settled(thread)[-1]["metadata"]["agentkit"]["status"] in ("stopped", "interrupted")
+
+
+def test_a_limit_ends_the_run_and_no_other_run_follows(tmp_path: Path) -> None:
+    model = HeldModel(turn)
+    with page(Agent(model, [Shop()], max_turns=1), tmp_path / "a.db") as client:
+        thread = client.new()
+        client.say(thread, "slow")
+        client.settled(thread, "interrupted", "idle")
+        time.sleep(0.2)
+        assert len(model.requests) == 1
+
+
+def test_nothing_is_left_of_threads_that_nobody_uses(tmp_path: Path) -> None:
+    def left() -> int:
+        gc.collect()
+        return sum(isinstance(one, LiveThread) for one in gc.get_objects())
+
+    before = left()
+    with page(Agent(HeldModel(turn), [Shop()]), tmp_path / "a.db") as client:
+        for _ in range(10):
+            thread = client.new()
+            with client.follow(thread) as events:
+                client.say(thread, "hello")
+                events.until_run_end()
+        client.ask("GET", "threads/none/events", None, 404)
+        end = time.monotonic() + 5
+        while left() > before and time.monotonic() < end:
+            time.sleep(0.05)
+        assert left() == before

@@ -156,6 +156,30 @@ def test_the_log_of_a_long_run_is_shortened_at_the_end_of_a_turn(
     assert client.settled(thread, "idle")[-1]["content"] == "Both settled."
 
 
+def test_a_late_tab_sees_a_shortened_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentkit.gateway.ui.live_threads.LONGEST_LOG", 10)
+    shop, model = Shop(), HeldModel(turn)
+    with page(Agent(model, [shop]), tmp_path / "page.db") as client:
+        thread = client.new()
+        shop.gate.clear()
+        client.say(thread, "slow")
+        assert shop.entered.wait(5)
+        model.allowed = 2
+        shop.gate.set()
+        assert model.waiting.wait(5)
+        with client.follow(thread) as events:
+            snapshot = events.until(lambda e: e["type"] == "MESSAGES_SNAPSHOT")["messages"]
+            assert [m["role"] for m in snapshot] == ["user", "assistant", "tool"]
+            assert events.next()["type"] == "RUN_STARTED"
+            assert events.ids[-1] == ""
+            model.allowed = 1_000_000
+            events.until_run_end()
+        assert (
+            shown(events.events).all
+            == shown([{"type": "MESSAGES_SNAPSHOT", "messages": client.settled(thread, "idle")}]).all
+        )
+
+
 class Killed:
     """A page's server in a process, at the same port after each start."""
 

@@ -11,7 +11,7 @@ from agentkit.gateway.ui.thread_settings import LONGEST_TITLE, ThreadSettings
 
 
 @dataclass(frozen=True, slots=True)
-class PageRequest:
+class ApiRequest:
     """A request.
 
     Args:
