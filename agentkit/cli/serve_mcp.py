@@ -102,12 +102,16 @@ def _no_departure(record: logging.LogRecord) -> bool:
 # ---------------------------------------------------------------- the servers of a chat
 
 
-def servers(path: str | None, approve: str) -> Sequence[MCPTools]:
+def servers(
+    path: str | None, approve: str, who: str = "this chat", otherwise: str = ", or pass --approve always"
+) -> Sequence[MCPTools]:
     """The servers of a file, not yet started.
 
     Args:
         path: the `mcpServers` file; None for no servers.
         approve: as `--approve` of the chat.
+        who: the program that asks whether a server may be started.
+        otherwise: what else would do.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -119,7 +123,7 @@ def servers(path: str | None, approve: str) -> Sequence[MCPTools]:
     from agentkit.interop.mcp import MCPTools
 
     def approved(command: str) -> bool:
-        return approve == "always" if approve != "ask" else asked(command, "this chat", ", or pass --approve always")
+        return approve == "always" if approve != "ask" else asked(command, who, otherwise)
 
     return MCPTools.from_file(path, pins=pins_of(path), approve=approved)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import threading
 import webbrowser
@@ -38,6 +39,7 @@ NOTHING: Final = (
     "no model and no agent given: pass --model openai:gpt-5, or --agent shop:agent for an Agent in shop.py; "
     "--demo needs no key"
 )
+_SUGGESTED: Final = 100  # characters of a suggested message
 _ALWAYS: Final = frozenset(("store", "host", "port", "key_env", "allow_host", "allow_origin", "open"))
 """The options that go with a model, with an agent and with the demonstration."""
 _NO_OPTIONS: Final = frozenset(("command", "words", "run", "parser"))
@@ -50,7 +52,7 @@ class PageAgent(NamedTuple):
         agent: the agent.
         choices: the models that a person can choose.
         store: where its threads are.
-        suggestions: messages to begin with.
+        suggestions: messages to begin with; empty for those of the tools.
     """
 
     agent: Agent
@@ -165,7 +167,7 @@ def _made(arguments: argparse.Namespace, stack: ExitStack) -> PageAgent:
     first = ModelChoice.of(arguments)
     chosen = [first, *(first.with_model(name) for name in names[1:])]
     models = [choice.create() for choice in chosen]
-    tools = servers(arguments.mcp, "ask")
+    tools = servers(arguments.mcp, "ask", "`agentkit ui`", "")
     for server in tools:
         print(f"starting the MCP server {plain(server.name)} …", file=sys.stderr, flush=True)
         stack.enter_context(server)
@@ -187,7 +189,14 @@ def _page(found: PageAgent) -> Page:
     from agentkit.threads import ThreadManager
 
     threads = ThreadManager(found.store, found.agent.registry)
-    return Page(threads, found.agent, found.choices, suggestions=found.suggestions, where=shown_url(found.store))
+    first = found.suggestions or _suggested(found.agent)
+    return Page(threads, found.agent, found.choices, suggestions=first, where=shown_url(found.store))
+
+
+def _suggested(agent: Agent) -> list[str]:
+    """The beginnings of what the tools say of themselves: docstrings are orders, as messages are."""
+    sentences = (re.split(r"(?<=[.:;])\s", tool.spec.description.strip())[0] for tool in agent.registry.tools.values())
+    return [sentence for sentence in sentences if 0 < len(sentence) <= _SUGGESTED][:3]
 
 
 def _greet(address: str, arguments: argparse.Namespace, found: PageAgent) -> None:

@@ -14,6 +14,8 @@ from command_line import called, command, said, typed
 from mcp_kit import SUPPORT, declared
 from replay_server import ReplayServer
 from terminal import Terminal
+from ui_process import opened
+from warm_program import PROGRAM, run
 
 from agentkit.interop.mcp import MCPTools
 
@@ -54,6 +56,24 @@ def test_without_a_terminal_nothing_unapproved_starts(tmp_path: Path, options: l
     with ReplayServer([]) as server:
         done = typed(server, "look\n", "--mcp", servers(tmp_path), *options)
     assert (done.returncode, complaint in done.stderr) == (2, True), done.stderr
+
+
+def test_the_page_has_the_tools_of_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it was approved, in this folder; without a terminal, nothing unapproved starts."""
+    monkeypatch.chdir(tmp_path)
+    file = servers(tmp_path)
+    with ReplayServer([called("desk_look", "{}"), said("Seen.")]) as server:
+        options = ["-m", "openai:m", "--base-url", server.url, "--mcp", file]
+        refused = run([*PROGRAM, "ui", "--port", "0", *options], "")
+        with MCPTools.from_file(file, pins=tmp_path / "servers.pins.json", approve=lambda _: True)[0] as desk:
+            desk.bound_tools()
+        with opened(*options, folder=tmp_path) as (page, _):
+            thread = page.new()
+            page.say(thread, "look")
+            answer = page.settled(thread, "idle")[-1]["content"]
+    assert answer == "Seen."
+    assert refused.returncode == 2
+    assert refused.stderr.endswith("nobody can be asked here: start `agentkit ui` once in a terminal\n")
 
 
 @pytest.mark.soak  # in the library, each run tests it

@@ -85,7 +85,9 @@ def test_every_call_waits(tmp_path: Path) -> None:
         page.say(thread, "What is in notes.txt?")
         decide_all(page, thread, approved=True)
         answer = page.settled(thread, "idle")[-1]["content"]
+        suggestions = page.ask("GET", "setup")["suggestions"]
     assert answer == "Milk."
+    assert suggestions[0] == "Create a new text file, and any missing folders."
 
 
 def test_an_agent_of_a_file(tmp_path: Path) -> None:
