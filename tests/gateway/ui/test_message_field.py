@@ -137,6 +137,15 @@ def test_escape_stops_and_the_draft_stays(server: PageServer, tabs: Tabs) -> Non
     server.release("model")
 
 
+def test_two_quick_messages_open_one_thread(server: PageServer, tabs: Tabs) -> None:
+    tab = tabs.new()
+    tab.page.route("**/ui/api/threads", lambda route: (tab.page.wait_for_timeout(300), route.continue_()))
+    tab.say("one")
+    tab.say("two")
+    tab.sees("one", "two", "You said two.")
+    expect(tab.page.get_by_role("navigation", name="Threads").get_by_role("listitem")).to_have_count(1)
+
+
 def test_a_lost_answer_does_not_double_the_message(server: PageServer, tabs: Tabs) -> None:
     tab = started(tabs)
     lost: list[str] = []

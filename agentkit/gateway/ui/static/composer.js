@@ -15,7 +15,8 @@ const dataOf = (file) =>
 
 // A file as a part of the message. → null for what is neither an image nor text.
 async function partOf(file) {
-  if (IMAGES.test(file.type)) return { type: "image", source: { type: "data", value: await dataOf(file), mimeType: file.type } };
+  const { name, type } = file;
+  if (IMAGES.test(type)) return { type: "image", source: { type: "data", value: await dataOf(file), mimeType: type } };
   let text;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
@@ -25,7 +26,7 @@ async function partOf(file) {
   if (text.includes("\0")) return null;
   const ticks = Math.max(2, ...(text.match(/`+/g) || []).map((run) => run.length)) + 1;
   const fence = "`".repeat(ticks);
-  return { type: "text", text: `${file.name}:\n${fence}\n${text}${text.endsWith("\n") ? "" : "\n"}${fence}` };
+  return { type: "text", text: `${name}:\n${fence}\n${text}${text.endsWith("\n") ? "" : "\n"}${fence}` };
 }
 
 export class Composer {
@@ -58,7 +59,7 @@ export class Composer {
       $("files").value = "";
       this.text.focus();
     });
-    for (const type of ["dragover", "dragleave", "drop"]) $("page").addEventListener(type, (event) => this.drag(event));
+    for (const type of ["dragover", "dragleave", "drop"]) document.addEventListener(type, (event) => this.drag(event));
   }
 
   drag(event) {
@@ -157,8 +158,8 @@ export class Composer {
         this.text.focus();
       };
       const image = part.type === "image" && make("img", { src: `data:${file.type};base64,${part.source.value}`, alt: "" });
-      const button = make("button", { type: "button", class: "icon", "aria-label": `Remove ${file.name}`, onclick: remove }, icon("close"));
-      return make("li", {}, image, make("span", {}, file.name), button);
+      const about = { type: "button", class: "icon", "aria-label": `Remove ${file.name}`, onclick: remove };
+      return make("li", {}, image, make("span", {}, file.name), make("button", about, icon("close")));
     });
     $("attachments").replaceChildren(...rows);
     $("attachments").hidden = !rows.length;
@@ -189,7 +190,8 @@ export class Composer {
     const rows = items.map((item) => {
       const { content, error } = item;
       const text = typeof content === "string" ? content : content.map((part) => part.text ?? "image").join(" · ");
-      const button = (name, run) => error && make("button", { type: "button", class: "quiet", onclick: () => run(item) }, name);
+      const quiet = { type: "button", class: "quiet" };
+      const button = (name, run) => error && make("button", { ...quiet, onclick: () => run(item) }, name);
       const state = make("span", {}, error ? `Not sent: ${error}` : "Sending…");
       const name = make("span", { class: "name" }, text);
       return make("li", { class: error && "refused" }, name, state, button("Try again", again), button("Edit", edit));

@@ -8,6 +8,7 @@ function show(dialog) {
   // A click on the backdrop has the dialog itself as its target.
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close(""));
   dialog.showModal();
+  dialog.scrollTop = 0; // the focus is on a button at its end
   return closed.finally(() => {
     dialog.remove();
     // Chromium: the focus returned, but the caret was removed with the dialog.
@@ -67,7 +68,7 @@ export async function palette(find) {
 
   const mark = (index) => {
     chosen = Math.max(0, Math.min(items.length - 1, index));
-    [...list.querySelectorAll("[role=option]")].forEach((option, each) => option.setAttribute("aria-selected", each === chosen));
+    [...list.children].forEach((option, each) => option.setAttribute("aria-selected", each === chosen));
     const option = items.length ? `option-${chosen}` : "";
     field.setAttribute("aria-activedescendant", option);
     document.getElementById(option)?.scrollIntoView({ block: "nearest" });
@@ -81,17 +82,14 @@ export async function palette(find) {
     const found = await find(field.value.trim());
     if (own !== turn) return;
     items = found;
-    list.replaceChildren(
-      ...items.map((item, index) =>
-        make(
-          "div",
-          { role: "option", id: `option-${index}`, onclick: () => run(item), onpointermove: () => chosen !== index && mark(index) },
-          make("span", { class: "name" }, item.text),
-          make("span", { class: "group" }, item.group),
-        ),
-      ),
-    );
-    if (!items.length) list.append(make("div", { role: "option", "aria-disabled": "true", "aria-selected": "false" }, "Nothing found"));
+    const shown = items.map((item, index) => {
+      const onpointermove = () => chosen !== index && mark(index);
+      const about = { role: "option", id: `option-${index}`, onclick: () => run(item), onpointermove };
+      const group = make("span", { class: "group" }, item.group);
+      return make("div", about, make("span", { class: "name" }, item.text), group);
+    });
+    const none = make("div", { role: "option", "aria-disabled": "true" }, "Nothing found");
+    list.replaceChildren(...(shown.length ? shown : [none]));
     mark(0);
   };
   field.addEventListener("input", () => (drawn = draw()));

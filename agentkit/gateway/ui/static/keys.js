@@ -15,13 +15,14 @@ const CARD = [
 ];
 
 function isTyping(element) {
-  return element instanceof HTMLElement && (element.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(element.tagName));
+  return element.matches?.("input, textarea, select, [contenteditable]");
 }
 
 // Install the keys. `table`: rows of [key, text, run]; "Ctrl x" works anywhere, a bare key while nothing is typed.
 export function installKeys(table) {
-  const help = ["?", "This list", () => showKeys([...OTHERS, ...table.map(([key, text]) => [key, text]), ...CARD, ["?", "This list"]])];
-  const all = new Map([...table, help].map(([key, , run]) => [key.toLowerCase(), run]));
+  const help = () => showKeys([...OTHERS, ...rows, ...CARD]);
+  const rows = [...table, ["?", "This list", help]];
+  const all = new Map(rows.map(([key, , run]) => [key.toLowerCase(), run]));
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.isComposing || event.altKey || document.querySelector("dialog[open]")) return;
     const control = event.ctrlKey || event.metaKey;
@@ -31,5 +32,5 @@ export function installKeys(table) {
     event.preventDefault();
     run();
   });
-  return help[2];
+  return help;
 }

@@ -57,14 +57,17 @@ const conversation = new Conversation(
 
 const outbox = new Outbox({ deliver: (thread, message) => api.send(thread, message), changed: () => drawOutbox() });
 
+let created = null; // the thread that the first message opens
+
 const composer = new Composer({
   async send(content) {
-    if (!page.id) {
-      const { id } = await api.create(page.chosen);
-      go(addressOf(id));
-      open(id);
-    }
-    outbox.add(page.id, content);
+    if (page.id) return void outbox.add(page.id, content);
+    created ??= api.create(page.chosen).finally(() => (created = null));
+    const { id } = await created;
+    outbox.add(id, content);
+    if (page.id) return undefined; // she has gone on to another thread, or has sent two messages
+    go(addressOf(id));
+    return open(id);
   },
   stop: () => page.id && attempt(() => api.stop(page.id)),
   next: () => nextWaiting(),
