@@ -99,8 +99,8 @@ class Tab:
         self.box.press("Enter")
 
     def press(self, name: str) -> None:
-        """Press a button outside of the cards."""
-        self.page.get_by_role("button", name=name, exact=True).click()
+        """Press a button; the first of several with this name."""
+        self.page.get_by_role("button", name=name, exact=True).first.click()
 
     def hurry(self) -> None:
         """Let the page connect again without a pause."""

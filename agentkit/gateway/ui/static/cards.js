@@ -127,7 +127,8 @@ export class CallCard {
       this.approvals.set(id, approval);
       this.asks.append(approval.element);
     }
-    if (call.status === "unknown") this.outcome ??= this.asks.appendChild(outcomeForm(call, this.shared.actions));
+    const noted = this.shared.noted.has(call.id);
+    if (call.status === "unknown" || noted) this.outcome ??= this.asks.appendChild(outcomeForm(call, this.shared));
     else {
       this.outcome?.remove();
       this.outcome = null;
@@ -165,19 +166,25 @@ function decision(decided) {
   return typeof decided.edited === "object" && decided.edited ? [line, make("p", { class: "part-title" }, "Arguments it ran with"), rows(decided.edited)] : [line];
 }
 
-/** What happened with a call that was running when the server stopped. */
-function outcomeForm(call, actions) {
+/** What happened with a call that was running when the server stopped; then the way to let the agent continue. */
+function outcomeForm(call, { actions, noted }) {
   const note = make("p", { class: "fault", role: "alert" });
   const buttons = make("div", { class: "decide" });
   const box = make("div", { class: "approval outcome", role: "group", "aria-label": `Outcome of ${shown(call.name)}` });
   const button = (name, run, kind = "") => make("button", { type: "button", class: kind, onclick: run }, name);
   const send = async (happened, text) => {
+    noted.add(call.id); // before the event that answers the call
     try {
       await actions.outcome(call.id, { happened, text });
-      note.textContent = "Noted."; // a new snapshot follows, with the card as it is now
+      done();
     } catch (error) {
+      noted.delete(call.id);
       note.textContent = error.message;
     }
+  };
+  const done = () => {
+    note.textContent = "";
+    buttons.replaceChildren("What happened is noted.", button("Continue", () => actions.continue_(), "primary"));
   };
   const ask = () => {
     const field = make("textarea", { rows: "3", "aria-label": "What happened, as the model shall read it", placeholder: "What happened (the model reads it as the result)" });
@@ -185,7 +192,8 @@ function outcomeForm(call, actions) {
     field.focus();
   };
   const choose = () => buttons.replaceChildren(button("It happened…", ask), button("It did not happen", () => send(false, "")));
-  choose();
+  if (noted.has(call.id)) done();
+  else choose();
   box.append(make("p", {}, "It was running when the server stopped; its effect may have happened."), ...effectView(call, actions), note, buttons);
   return box;
 }

@@ -25,7 +25,7 @@ export class Conversation {
     this.list = make("div", { class: "messages" });
     this.newer = make("button", { type: "button", class: "newer", hidden: true, onclick: () => this.#toEnd() }, "↓ new");
     root.append(this.list, this.newer);
-    this.shared = { actions, cards: new Map(), state: null, waiting: new WaitingCalls(), openCall: (id) => this.focusCard(id) };
+    this.shared = { actions, cards: new Map(), state: null, noted: new Set(), waiting: new WaitingCalls(), openCall: (id) => this.focusCard(id) };
     this.top = 0; // where it was scrolled to
     root.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     new ResizeObserver(() => this.#stay()).observe(this.list);
@@ -47,10 +47,17 @@ export class Conversation {
   /** Apply one AG-UI event. */
   apply(event) {
     for (const id of reduce(this.state, event)) this.dirty.add(id);
+    if (event.type === "RUN_STARTED") this.#forgetNoted();
     if (this.dirty.size) this.#schedule();
     if (QUIET.has(event.type)) return;
     this.#announce(event.type === "MESSAGES_SNAPSHOT");
     this.onChange();
+  }
+
+  /** It continues: what was noted of unknown outcomes asks for nothing more. */
+  #forgetNoted() {
+    for (const id of this.shared.noted) this.dirty.add(this.state.calls.get(id)?.message ?? ALL);
+    this.shared.noted.clear();
   }
 
   /** What the thread is doing. @returns {{state: string, waiting: {id: string, name: string}[], running: boolean, empty: boolean}} */
@@ -109,11 +116,12 @@ export class Conversation {
     this.frame = null;
     const { dirty } = this;
     this.dirty = new Set();
+    const fresh = [...dirty].some((id) => !this.views?.has(id) || this.state.messages.get(id).open);
     if (dirty.has(ALL)) this.#rebuild();
     else for (const id of dirty) this.#draw(id);
     if (!dirty.size) return;
     this.shared.waiting.place();
-    if (!this.#stay()) this.newer.hidden = false;
+    if (!this.#stay() && fresh) this.newer.hidden = false;
   }
 
   #rebuild() {

@@ -112,8 +112,8 @@ const EVENTS = {
 const CUSTOM = {
   "agentkit:thread"(state, value) {
     state.thread = value;
-    if (value.run || value.state === "running" || state.run === null) return [];
-    return settle(state, state.run, "complete");
+    if (value.run || value.state === "running") return [];
+    return [...lose(state), ...(state.run === null ? [] : settle(state, state.run, "complete"))];
   },
   "agentkit:user"(state, { id, seq, content, created, queued }) {
     const message = state.messages.get(id) ?? insert(state, newMessage(id, "user"));
@@ -282,6 +282,13 @@ function close(message) {
   for (const part of message.parts) if (part.kind === "thinking") part.done = true;
 }
 
+/** The process that ran an interrupted thread is dead, which may show only once its lease has expired: its calls are unknown. */
+function lose({ thread, calls }) {
+  const lost = thread?.state === "interrupted" ? [...calls.values()].filter(({ status }) => status === "running") : [];
+  for (const call of lost) call.status = "unknown";
+  return lost.map(({ message }) => message);
+}
+
 /** The named members that are given. */
 function known(from, names) {
   return Object.fromEntries(names.filter((name) => from?.[name] != null).map((name) => [name, from[name]]));
@@ -308,6 +315,7 @@ function loadMessages(state, { messages }) {
     else if (message.role === "assistant") loadAnswer(state, message);
     else if (message.role === "tool") EVENTS.TOOL_CALL_RESULT(state, message);
   }
+  lose(state);
   return [ALL];
 }
 
