@@ -54,6 +54,7 @@ class CuttingProxy:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
             await asyncio.sleep(0.01)  # a connection that was just accepted gets its task
+        await asyncio.sleep(0.05)  # what was aborted is closed
 
     async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

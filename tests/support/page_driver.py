@@ -61,7 +61,7 @@ class Tab:
         self._faults: list[str] = []
         self.page.on("request", self._note_request)
         self.page.on("dialog", self._note_dialog)
-        self.page.on("pageerror", lambda error: self._faults.append(f"script error: {error}"))
+        self.page.on("pageerror", lambda error: self._faults.append(f"script error: {error.stack or error}"))
         self.page.on("console", self._note_message)
 
     def _note_request(self, request: Request) -> None:
