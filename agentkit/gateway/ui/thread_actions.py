@@ -20,7 +20,7 @@ from agentkit.processor.not_run import CANCELLED
 from agentkit.schemas.words import InvalidArguments
 from agentkit.threads.conversation import is_denied
 from agentkit.threads.log_reader import read_log
-from agentkit.threads.resume import waiting, waits_inside
+from agentkit.threads.resume import answer, may_have_run, not_again, waits_inside
 from agentkit.threads.store import ask_store
 from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.registry import ToolRegistry
@@ -138,13 +138,13 @@ class ThreadActions:
             known = [one for one in log.calls if one.id == call and is_unknown(one, self._hub.agent.registry)]
             if thread.live is not None or not known:
                 raise RequestRefused(409, f"the outcome of the call {call[:100]!r} is not asked for", "decided")
-            name = str(known[-1].body["name"])
             if happened:
-                answer = ToolMessage(call, name, (TextPart(text or "The user says that it was done."),))
+                name = str(known[-1].body["name"])
+                said = ToolMessage(call, name, (TextPart(text or "the user says that it was done"),))
             else:
-                said = f"It was interrupted, and the user says that it was not done{f': {text}' if text else ''}."
-                answer = ToolMessage(call, name, (TextPart(said),), "interrupted")
-            await self._threads.add_message(thread.id, answer)
+                why = f": {text}" if text else ""
+                said = answer(known[-1], "cancelled", f"interrupted, and the user says that it was not done{why}")
+            await self._threads.add_message(thread.id, said)
             await thread.renew()
 
     async def resume(self) -> dict[str, Any]:
@@ -159,14 +159,12 @@ class ThreadActions:
         async with thread.lock:
             if thread.live is not None:  # it does not end
                 return
-            stopped = await self._stop_waiting()
-            stored = await self._threads.get_thread(thread.id)
-            settings = replace(ThreadSettings.of(stored), stopped=stored.entries - 1)
-            await ask_store(self._threads.store.update, thread.id, settings.in_metadata(stored.metadata))
+            stopped = await self._stop_calls()
+            if stopped or (await thread.refresh(known=True)).state != "idle":
+                stored = await self._threads.get_thread(thread.id)
+                await self.change(replace(ThreadSettings.of(stored), stopped=stored.entries - 1))
             if stopped:
                 await thread.renew()
-            else:
-                await thread.refresh(known=True)
 
     async def change(self, settings: ThreadSettings) -> None:
         """Store a thread's settings. The lock is held."""
@@ -174,12 +172,13 @@ class ThreadActions:
         await ask_store(self._threads.store.update, stored.id, settings.in_metadata(stored.metadata))
         await self._thread.refresh(known=True)
 
-    async def _stop_waiting(self) -> bool:
+    async def _stop_calls(self) -> bool:
+        """Answer the calls that wait or were not started yet; return whether there were any."""
         log = await self._threads.get_log(self._thread.id)
-        calls = waiting(log)
+        calls = [call for call in log.calls if call.status in ("planned", "waiting", "approved")]
         for call in calls:
-            answer = ToolMessage(call.id, str(call.body["name"]), (TextPart(CANCELLED.text()),), CANCELLED.code)
-            await self._threads.add_message(self._thread.id, answer)
+            said = answer(call, CANCELLED.code, CANCELLED.text())
+            await self._threads.add_message(self._thread.id, not_again(said) if may_have_run(call) else said)
         return bool(calls)
 
     async def _resume_after(self, left: int) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from agentkit.agent import Agent
 from agentkit.errors import ConfigError, FormatError
@@ -22,6 +22,9 @@ from agentkit.tool.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from agentkit.gateway.ui.code_tokens import CodeTokens
+
+
+_KNOWN_CALLS: Final = 5_000
 
 
 def repair_codes(call: ToolCall, registry: ToolRegistry) -> tuple[str, ...]:
@@ -53,6 +56,7 @@ class ThreadHub:
         """How often the list of threads has changed."""
         self.closing = False
         """Whether the server ends."""
+        self._repairs: dict[tuple[str, str], list[dict[str, str]]] = {}  # by format and text: reading takes 0.6 ms
         self._tokens: CodeTokens | None = None
         self._live: dict[str, LiveThread] = {}
 
@@ -93,9 +97,16 @@ class ThreadHub:
             return None if price is None else price.of(usage)
         return None
 
-    def repairs(self, call: ToolCall) -> list[dict[str, Any]]:
+    def repairs(self, call: ToolCall) -> list[dict[str, str]]:
         """The repairs that were needed to read a call, each with its explanation; none for a native call."""
-        return repairs_of(repair_codes(call, self.agent.registry)) if call.format is not None else []
+        if call.format is None:
+            return []
+        key = (call.format, call.raw)
+        if key not in self._repairs:
+            if len(self._repairs) >= _KNOWN_CALLS:
+                self._repairs.clear()
+            self._repairs[key] = repairs_of(repair_codes(call, self.agent.registry))
+        return self._repairs[key]
 
     async def tokens(self, language: str, code: str) -> list[tuple[str, str]]:
         """The tokens of code, to be coloured."""

@@ -257,6 +257,20 @@ def test_stop_while_calls_wait_asks_no_model(world: World) -> None:
     assert client.settled(thread, "idle")[-1]["content"] == "You said hello."
 
 
+def test_stop_right_after_a_message_leaves_no_open_call(world: World) -> None:
+    client, thread = world.client, world.client.new()
+    for _ in range(5):
+        client.say(thread, "orders")
+        waiting(client, thread)
+        client.say(thread, "long")
+        client.ask("POST", f"threads/{thread}/stop", {})
+        found = calls_of(client.settled(thread, "idle"))
+        assert {call["status"] for call in found.values()} == {"answered"}
+    before = client.ask("GET", "threads")["threads"][0]["updated"]
+    client.ask("POST", f"threads/{thread}/stop", {})
+    assert client.ask("GET", "threads")["threads"][0]["updated"] == before
+
+
 def test_stop_while_one_call_waits_and_another_runs(world: World) -> None:
     client, thread = world.client, world.client.new()
     world.shop.gate.clear()
@@ -505,3 +519,39 @@ def test_nothing_is_left_of_threads_that_nobody_uses(tmp_path: Path) -> None:
         while left() > before and time.monotonic() < end:
             time.sleep(0.05)
         assert left() == before
+
+
+def test_the_repairs_of_a_call_are_shown_live_and_later(tmp_path: Path) -> None:
+    written = '<tool_call>\n{"name": "slow", "arguments": {"text": "x",}}\n</tool_call>'
+    model = ScriptedModel([written, "Done."], format="hermes")
+    with page(Agent(model, [Shop()]), tmp_path / "a.db") as client:
+        thread = client.new()
+        with client.follow(thread) as events:
+            client.say(thread, "hello")
+            end = events.until(lambda e: e["type"] == "TOOL_CALL_END")["metadata"]["agentkit"]
+        (call,) = calls_of(client.settled(thread, "idle")).values()
+        assert [repair["code"] for repair in call["repairs"]] == ["trailing_comma"]
+        assert (call["repairs"], call["raw"]) == (end["repairs"], end["raw"])
+
+
+def test_a_sub_agents_waiting_call_has_its_card(tmp_path: Path) -> None:
+    shop = Shop()
+    helper = Agent(HeldModel(turn), [shop], name="helper")
+    script = [[ToolCall("", "ask", {"task": "order"})], "Asked."]
+    with page(Agent(ScriptedModel(script), [helper.as_tool("ask", "Ask.")]), tmp_path / "a.db") as client:
+        thread = client.new()
+        client.say(thread, "hello")
+        (outer,) = calls_of(client.settled(thread, "waiting")).values()
+        (inner,) = outer["inside"]
+        assert (outer["status"], inner["name"], inner["arguments"]) == (
+            "waiting",
+            "order",
+            {"item": "tea", "amount": 3},
+        )
+        assert inner["id"].startswith(f"{outer['id']}/")
+        client.decide(thread, inner, approved=True, arguments={"item": 1}, status=422)
+        client.decide(thread, inner, approved=True, always=True, status=400)
+        client.decide(thread, inner, approved=True)
+        assert client.settled(thread, "idle")[-1]["content"] == "Asked."
+        assert shop.done == ["3 tea"]
+        assert [t["id"] for t in client.ask("GET", "threads")["threads"]] == [thread]

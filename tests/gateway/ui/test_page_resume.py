@@ -282,7 +282,7 @@ def test_a_call_whose_outcome_is_unknown_is_asked_about(tmp_path: Path) -> None:
             found = client.settled(thread, "idle")
             assert found[-1]["content"] == "It is done."
             result = next(m for m in found if m["role"] == "tool")
-            assert result["metadata"]["agentkit"]["status"] == ("done" if happened else "interrupted")
+            assert result["metadata"]["agentkit"]["status"] == ("done" if happened else "stopped")
             assert (says or "was not done") in result["content"]
 
 
