@@ -11,7 +11,7 @@ from threading import Thread
 from typing import Any, Final
 
 from browser import chromium, in_browser
-from playwright.sync_api import Page
+from playwright.sync_api import Dialog, Page
 
 import agentkit.gateway
 
@@ -20,13 +20,15 @@ POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 )
-PAGE: Final = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>test</title><link rel="icon" href="data:,">
+PAGE: Final = b"""<!doctype html><html lang="en"><meta charset="utf-8">
+<title>test</title><link rel="icon" href="data:,">
 <link rel="stylesheet" href="shell.css"><link rel="stylesheet" href="conversation.css">
 <main><h1 class="hidden">test</h1>
 <div id="conversation" role="log" aria-live="off" aria-label="Conversation" tabindex="0"></div></main>
 <div id="status" role="status" class="hidden"></div></html>"""
 TREE: Final = """root => {
-  const attributes = (e) => ["href", "start", "class"].map((name) => e.getAttribute(name) && `[${e.getAttribute(name)}]`);
+  const names = ["href", "start", "class"];
+  const attributes = (e) => names.map((name) => e.getAttribute(name) && `[${e.getAttribute(name)}]`);
   const walk = (node) => node.nodeType === 3 ? JSON.stringify(node.data)
     : `${node.localName}${attributes(node).filter(Boolean).join("")}(${[...node.childNodes].map(walk).join(" ")})`;
   return [...root.childNodes].map(walk).join(" ");
@@ -72,8 +74,12 @@ class Modules:
         self.faults: list[str] = []
         page.on("pageerror", lambda error: self.faults.append(str(error)))
         page.on("console", lambda said: self.faults.append(said.text))
-        page.on("dialog", lambda dialog: (self.faults.append("dialog"), dialog.dismiss()))
+        page.on("dialog", self._note_dialog)
         page.on("request", lambda sent: self._note(sent.url))
+
+    def _note_dialog(self, dialog: Dialog) -> None:
+        self.faults.append("dialog")
+        dialog.dismiss()
 
     def _note(self, url: str) -> None:
         if not url.startswith((static_page(), "data:")):
@@ -101,7 +107,8 @@ class Modules:
 
     def text(self, selector: str) -> list[str]:
         """The visible text of elements."""
-        return in_browser(lambda: self.page.locator(selector).all_inner_texts())
+        found: list[str] = in_browser(lambda: self.page.locator(selector).all_inner_texts())
+        return found
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """The conversation on the test page: cards, decisions, the reply as it was written, long threads, hostile text."""
 
+# ruff: noqa: E501 - literal events and scripts: one a line
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -379,6 +381,13 @@ def test_events_again_draw_the_same(page: Modules) -> None:
     before = page.run("() => tree(conversation.list)")
     page.apply(*events)
     assert page.run("() => tree(conversation.list)") == before
+
+
+def test_a_snapshot_right_after_other_events_is_drawn(page: Modules) -> None:
+    """Both in one frame: what the first events changed no longer exists."""
+    page.apply(started(), *text("a"))
+    page.apply(*text("b"), snapshot(stored_reply("m1", "new")))
+    assert page.text(".markdown") == ["new"]
 
 
 def test_next_and_previous_message(page: Modules) -> None:

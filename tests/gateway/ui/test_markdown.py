@@ -1,5 +1,7 @@
 """Streaming Markdown: literal text in, literal elements out, for any cutting of the text and in linear time."""
 
+# ruff: noqa: E501 - literal events and scripts: one a line
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,7 @@
 """The page's state: each sequence of events gives one state, and gives it again when it is fed again."""
 
+# ruff: noqa: E501 - literal events and scripts: one a line
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -116,7 +116,7 @@ export class Conversation {
     this.frame = null;
     const { dirty } = this;
     this.dirty = new Set();
-    const fresh = [...dirty].some((id) => !this.views?.has(id) || this.state.messages.get(id).open);
+    const fresh = [...dirty].some((id) => !this.views?.has(id) || this.state.messages.get(id)?.open);
     if (dirty.has(ALL)) this.#rebuild();
     else for (const id of dirty) this.#draw(id);
     if (!dirty.size) return;
