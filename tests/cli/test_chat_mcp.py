@@ -58,8 +58,9 @@ def test_without_a_terminal_nothing_unapproved_starts(tmp_path: Path, options: l
     assert (done.returncode, complaint in done.stderr) == (2, True), done.stderr
 
 
-def test_the_page_has_the_tools_of_a_server(tmp_path: Path) -> None:
-    """Once it was approved; without a terminal, nothing unapproved starts."""
+def test_the_page_has_the_tools_of_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it was approved, in this folder; without a terminal, nothing unapproved starts."""
+    monkeypatch.chdir(tmp_path)
     file = servers(tmp_path)
     with ReplayServer([called("desk_look", "{}"), said("Seen.")]) as server:
         options = ["-m", "openai:m", "--base-url", server.url, "--mcp", file]

@@ -26,7 +26,7 @@ class CuttingProxy:
         self._server = port
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()  # nothing else keeps one that waits for the server
         self.port = 0
         self.url = ""
 
@@ -49,9 +49,12 @@ class CuttingProxy:
 
     async def _close(self) -> None:
         self._listening.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        while self._tasks:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.sleep(0.01)  # a connection that was just accepted gets its task
+        await asyncio.sleep(0.05)  # what was aborted is closed
 
     async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -16,6 +16,7 @@ def opened(**options: Any) -> BrowserContext:
     """A window with storage of its own: width 1280 and height 900, unless the options differ."""
     context = chromium().new_context(viewport=options.pop("viewport", {"width": 1280, "height": 900}), **options)
     context.set_default_timeout(SECONDS * 1000)
+    expect.set_options(timeout=SECONDS * 1000)
     return context
 
 
@@ -60,7 +61,7 @@ class Tab:
         self._faults: list[str] = []
         self.page.on("request", self._note_request)
         self.page.on("dialog", self._note_dialog)
-        self.page.on("pageerror", lambda error: self._faults.append(f"script error: {error}"))
+        self.page.on("pageerror", lambda error: self._faults.append(f"script error: {error.stack or error}"))
         self.page.on("console", self._note_message)
 
     def _note_request(self, request: Request) -> None:
@@ -98,12 +99,14 @@ class Tab:
         self.box.press("Enter")
 
     def press(self, name: str) -> None:
-        """Press a button outside of the cards."""
-        self.page.get_by_role("button", name=name, exact=True).click()
+        """Press a button; the first of several with this name."""
+        self.page.get_by_role("button", name=name, exact=True).first.click()
 
     def hurry(self) -> None:
         """Let the page connect again without a pause."""
-        self.page.evaluate("(wait => { window.setTimeout = (work, ms) => wait(work, ms > 400 ? 1 : ms); })(setTimeout)")
+        self.page.evaluate(
+            "(wait => { window.setTimeout = (work, ms) => wait(work, ms > 400 ? 20 : ms); })(setTimeout)"
+        )
 
     # ------------------------------------------------------------ she reads
 

@@ -30,8 +30,10 @@ def opened(*options: str, folder: Path, **env: str) -> Iterator[tuple[PageClient
     running = subprocess.Popen(command, cwd=folder, env={**os.environ, **settings}, **pipes)
     assert running.stderr is not None
     try:
+        lines: list[str] = []
         while not (said := running.stderr.readline()).startswith(STARTS):
-            assert said, f"ended with {running.wait()}"
+            assert said, f"ended with {running.wait()}: {''.join(lines)}"
+            lines.append(said)
         client = PageClient(said.removeprefix(STARTS).partition("/#")[0].strip().rstrip("/"))
         try:
             yield client, running

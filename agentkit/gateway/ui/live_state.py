@@ -8,6 +8,7 @@ from typing import Any
 from agentkit.agent import RunStream
 from agentkit.events import Usage
 from agentkit.gateway.events.ag_ui import AgUiRun
+from agentkit.threads import Entry
 from agentkit.threads.owner import in_words
 
 
@@ -51,7 +52,8 @@ class LiveRun:
         base: the number before its first event that a snapshot is followed by.
         before: the last entry that a snapshot has.
         told: the last entry up to which clients know the messages of users.
-        said: the entries that were added here, and are told.
+        said: the messages that were added here, by their number; they are told, as queued ones.
+        unqueued: the last of them that is no longer queued.
         begun: whether its first event was written.
         shortened: whether its first events are forgotten.
         stopped: whether a person stopped it.
@@ -63,7 +65,8 @@ class LiveRun:
     base: int
     before: int
     told: int
-    said: set[int] = field(default_factory=set)
+    said: dict[int, Entry] = field(default_factory=dict)
+    unqueued: int = -1
     begun: bool = False
     shortened: bool = False
     stopped: bool = False

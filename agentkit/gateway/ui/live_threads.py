@@ -332,6 +332,7 @@ class LiveThread:
         hub = self._hub
         try:
             await self._tell_stored(live)
+            self._tell_unqueued(live)
             async with self.lock:
                 live.over = True
                 self.log.join(live.base)
@@ -373,6 +374,7 @@ class LiveThread:
             return
         if isinstance(event, TurnStarted):
             await self._tell_stored(live)
+            self._tell_unqueued(live)
             self._feed(live, event)
         elif isinstance(event, TurnEnded):
             await self._tell_stored(live)
@@ -381,6 +383,13 @@ class LiveThread:
                 live.base, live.before, live.shortened = self.log.last, stored.entries - 1, True
                 self.log.forget(live.base)
             await self.refresh(known=True)
+
+    def _tell_unqueued(self, live: LiveRun) -> None:
+        """Tell that the messages that were queued are so no longer: they are being answered, or nothing runs."""
+        for seq, entry in live.said.items():
+            if seq > live.unqueued:
+                self.tell_user(entry, queued=False)
+                live.unqueued = seq
 
     async def _tell_stored(self, live: LiveRun) -> None:
         """Tell what is stored now: where the run's responses are, and the messages that other programs have added."""

@@ -71,7 +71,7 @@ class ThreadActions:
             if seq >= before:
                 log = await ask_store(self._threads.store.load, thread.id, after=seq - 1, limit=1)
                 if live is not None:
-                    live.said.add(seq)
+                    live.said[seq] = log.entries[0]
                 thread.tell_user(log.entries[0], queued=live is not None)
             elif live is None and seq + 1 < before:  # it was answered
                 return {"run": None, "queued": False}

@@ -73,7 +73,7 @@ def test_a_message_during_a_run_is_queued_and_answered(world: World) -> None:
         world.model.allowed = 1_000_000
         events.until_run_end()
         told = [e["value"] for e in events.events if e.get("name") == "agentkit:user"]
-    assert [(t["id"], t["queued"]) for t in told] == [("u1", False), ("u2", True)]
+    assert [(t["id"], t["queued"]) for t in told] == [("u1", False), ("u2", True), ("u2", False)]
     found = client.settled(thread, "idle")
     assert [m["content"] for m in found if m["role"] == "user"] == ["long", "more"]
     assert found[-1]["content"] == "You said more."

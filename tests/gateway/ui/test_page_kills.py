@@ -19,15 +19,15 @@ from playwright.sync_api import Error
 KILLS: Final = int(os.environ.get("AGENTKIT_KILLS", "200"))
 MOST: Final = 3  # kills of one conversation
 WORDS: Final = {
-    "orders": ["order"] * 3,
-    "twice": ["order"] * 2,
-    "both": ["slow", "order"],
-    "slow": ["slow"],
-    "save": ["save"],
-    "order": ["order"],
-    "ask": ["ask_helper"],
+    "orders": (["order"] * 3, "All settled."),
+    "twice": (["order"] * 2, "Both settled."),
+    "both": (["slow", "order"], "Both done."),
+    "slow": (["slow"], "It is done."),
+    "save": (["save"], "It is saved."),
+    "order": (["order"], "That is settled."),
+    "ask": (["ask_helper"], "Answered."),
 }
-"""What she says, and the tools of all cards at the end."""
+"""What she says, the tools of all cards, fewer if a kill cut the reply that has them, and the last words."""
 AT_END: Final = {"done", "denied"}
 
 
@@ -85,7 +85,10 @@ def finish(server: PageServer, tab: Tab, word: str, dice: random.Random, log: Co
     end = time.monotonic() + 60
     while not (ended(tab, word) and not act(server, tab, dice)):
         if time.monotonic() > end:
-            raise AssertionError(f"{word}: it does not end: {tab.cards()}\n{tab.page.inner_text('body')}")
+            shown = tab.text()
+            tab.reload()
+            tab.page.wait_for_timeout(1000)
+            raise AssertionError(f"{word}: it does not end: {shown}\nAfter a reload: {tab.text()}")
         with suppress(Error):
             tab.page.set_default_timeout(3000)
             log[act(server, tab, dice)] += 1
@@ -95,10 +98,13 @@ def finish(server: PageServer, tab: Tab, word: str, dice: random.Random, log: Co
 
 def ended(tab: Tab, word: str) -> bool:
     cards = tab.cards()
+    tools, last = WORDS[word]
     stop = tab.page.get_by_role("button", name="Stop", exact=True)
+    said = tab.log.get_by_text(last).count() > 0 or tab.log.get_by_text("Nothing more.").count() > 0
     return (
-        [name for name, _ in cards] == WORDS[word]
+        [name for name, _ in cards] == tools[: len(cards)]
         and {state for _, state in cards} <= AT_END | FAILED
+        and said
         and not stop.is_visible()
     )
 

@@ -102,7 +102,10 @@ const EVENTS = {
     });
   },
   TOOL_CALL_RESULT(state, { toolCallId, content, metadata, error }) {
-    return change(state, toolCallId, (call) => answer(call, content, metadata?.agentkit, error));
+    return change(state, toolCallId, (call) => {
+      answer(call, content, metadata?.agentkit, error);
+      cutByStop(call, state.messages.get(call.message));
+    });
   },
 };
 
@@ -242,7 +245,7 @@ function answer(call, content, about, error) {
   call.result = content;
   call.status = about?.status ?? (error ? "failed" : "done");
   call.code = about?.code ?? null;
-  call.seconds = about?.seconds ?? call.seconds;
+  if (call.started !== null) call.seconds = about?.seconds ?? call.seconds;
   if (error) call.error ??= { message: error };
 }
 
@@ -254,9 +257,18 @@ function settle(state, run, how) {
     const message = state.messages.get(id);
     if (message.open && how !== "complete" && message === state.messages.get(ids.at(-1))) message.state = how;
     close(message);
-    for (const part of message.parts) if (part.kind === "call") end(state.calls.get(part.id), how);
+    for (const part of message.parts) {
+      if (part.kind !== "call") continue;
+      end(state.calls.get(part.id), how);
+      cutByStop(state.calls.get(part.id), message);
+    }
   }
   return ids;
+}
+
+/** A call that was being written when a person stopped the reply did not fail. */
+function cutByStop(call, message) {
+  if (call.code === "truncated_call" && message.state === "stopped") call.status = "stopped";
 }
 
 function end(call, how) {
