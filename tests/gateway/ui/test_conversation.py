@@ -43,7 +43,7 @@ SETUP: Final = f"""async () => {{
     continue_: () => note("continue"),
     fork: (seq) => note("fork", seq),
     copy: async (text) => note("copy", text),
-    highlight: async (language, code) => ({{ tokens: [["k", code.slice(0, 2)], ["", code.slice(2)]] }}),
+    highlight: async (language, code) => [["k", code.slice(0, 2)], ["", code.slice(2)]],
     schema: () => ({{
       type: "object",
       properties: {{ path: {{ type: "string" }}, count: {{ type: "integer" }}, how: {{ enum: ["soft", "hard"] }}, deep: {{ type: "boolean" }} }},

@@ -4,12 +4,8 @@ const BASE = new URL("api/", import.meta.url);
 const SLEEP = [500, 5000]; // ms between two attempts to reach the server: the first, and the most
 const SILENCE = 40000; // ms without a byte: the server writes a comment every 15 s
 
-export class ApiError extends Error {
-  constructor(status, { message, code = "", fields = null }) {
-    super(message);
-    Object.assign(this, { status, code, fields });
-  }
-}
+// A refused request: {status, message, code, fields}; status 0 if the server cannot be reached.
+const apiError = (status, about) => Object.assign(new Error(about.message), { status, ...about });
 
 let key = sessionStorage.getItem("agentkit.key") || "";
 let asked = null;
@@ -52,10 +48,10 @@ async function request(method, path, { body, signal, headers = {} } = {}) {
       reply = await fetch(new URL(path, BASE), options);
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      throw new ApiError(0, { message: "The server cannot be reached.", code: "unreachable" });
+      throw apiError(0, { message: "The server cannot be reached." });
     }
     if (reply.ok) return reply;
-    if (reply.status !== 401) throw new ApiError(reply.status, await problem(reply));
+    if (reply.status !== 401) throw apiError(reply.status, await problem(reply));
     if (used === key) await askKey();
   }
 }
@@ -78,12 +74,7 @@ const at = (id, rest = "") => `threads/${encodeURIComponent(id)}${rest}`;
 
 export const api = {
   setup: () => json("GET", "setup"),
-  threads({ q = "", before = "", limit = 50 } = {}) {
-    const query = new URLSearchParams({ limit });
-    if (q) query.set("q", q);
-    if (before) query.set("before", before);
-    return json("GET", `threads?${query}`);
-  },
+  threads: ({ q = "", before = "", limit = 50 } = {}) => json("GET", `threads?${new URLSearchParams({ q, before, limit })}`),
   create: (fields) => json("POST", "threads", fields),
   change: (id, fields) => json("PATCH", at(id), fields),
   remove: (id) => json("DELETE", at(id)),
@@ -92,7 +83,7 @@ export const api = {
   outcome: (id, outcome) => json("POST", at(id, "/outcomes"), outcome),
   resume: (id) => json("POST", at(id, "/continue")),
   stop: (id) => json("POST", at(id, "/stop")),
-  fork: (id, until) => json("POST", at(id, "/fork"), until === undefined ? {} : { until }),
+  fork: (id, until) => json("POST", at(id, "/fork"), { until }),
   highlight: async (language, code) => (await json("POST", "highlight", { language, code })).tokens,
   async export_(id, as) {
     const reply = await request("GET", at(id, `/export?as=${as}`));
@@ -141,17 +132,16 @@ export function follow(id, { onEvent, onStatus }) {
   let pause = SLEEP[0];
 
   const changed = () => {
-    if (document.hidden) connection?.abort();
+    if (document.hidden || closed) connection?.abort();
     wake();
   };
-  document.addEventListener("visibilitychange", changed);
-  window.addEventListener("online", changed);
+  const listening = new AbortController();
+  document.addEventListener("visibilitychange", changed, { signal: listening.signal });
+  window.addEventListener("online", changed, { signal: listening.signal });
   const close = () => {
     closed = true;
-    document.removeEventListener("visibilitychange", changed);
-    window.removeEventListener("online", changed);
-    connection?.abort();
-    wake();
+    listening.abort();
+    changed();
   };
   const sleep = (ms) =>
     new Promise((done) => {

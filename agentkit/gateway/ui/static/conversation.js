@@ -4,7 +4,7 @@
 // read. The visible text is not a live region; one status line says what the agent does.
 
 import { WaitingCalls } from "./approval.js";
-import { make, say } from "./dom.js";
+import { button, make, say } from "./dom.js";
 import { AnswerView, UserView } from "./message_views.js";
 import { ALL, emptyState, reduce, waitingCalls } from "./state.js";
 
@@ -15,15 +15,11 @@ const NEAR = 48; // px from the end that count as the end
 const QUIET = new Set(["TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT", "TOOL_CALL_ARGS"]);
 
 export class Conversation {
-  /**
-   * @param {HTMLElement} root an element with role "log" that scrolls
-   * @param {any} actions see the page's main.js
-   * @param {{onChange?: () => void}} options called when `summary` may be another one
-   */
+  /** `root`: an element with role "log" that scrolls; `actions`: see main.js; `onChange`: `summary` may be another one. */
   constructor(root, actions, { onChange = () => {} } = {}) {
     Object.assign(this, { root, actions, onChange });
     this.list = make("div", { class: "messages" });
-    this.newer = make("button", { type: "button", class: "newer", hidden: true, onclick: () => this.#toEnd() }, "↓ new");
+    this.newer = button("↓ new", () => this.#toEnd(), { class: "newer", hidden: true });
     root.append(this.list, this.newer);
     this.shared = { actions, cards: new Map(), state: null, noted: new Set(), waiting: new WaitingCalls(), openCall: (id) => this.focusCard(id) };
     this.top = 0; // where it was scrolled to
@@ -60,12 +56,10 @@ export class Conversation {
     this.shared.noted.clear();
   }
 
-  /** What the thread is doing. @returns {{state: string, waiting: {id: string, name: string}[], running: boolean, empty: boolean}} */
+  /** What the thread is doing. */
   get summary() {
-    const { state } = this;
-    const waiting = waitingCalls(state).map(({ id, name }) => ({ id, name }));
-    const running = state.run !== null || state.thread?.state === "running";
-    return { state: state.thread?.state ?? (running ? "running" : waiting.length ? "waiting" : "idle"), waiting, running, empty: !state.order.length };
+    const { run, thread } = this.state;
+    return { waiting: waitingCalls(this.state).map(({ id, name }) => ({ id, name })), running: run !== null || thread?.state === "running" };
   }
 
   /** Go to a call, or to the decision inside it. */
@@ -104,8 +98,6 @@ export class Conversation {
     target?.focus({ preventScroll: true });
     target?.scrollIntoView({ block: "start" });
   }
-
-  // ---------------------------------------------------------------- drawing
 
   #schedule() {
     this.frame ??= requestAnimationFrame(() => this.#frame());
@@ -191,8 +183,6 @@ export class Conversation {
     if (!last || last.childElementCount >= BATCH) last = this.list.appendChild(make("div", { class: "batch" }));
     return last.append(element);
   }
-
-  // ---------------------------------------------------------------- place, clock, status
 
   #scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.root;

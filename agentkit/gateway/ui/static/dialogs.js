@@ -55,15 +55,9 @@ export async function palette(find) {
   let turn = 0;
   let drawn; // when the list is that of the text in the field
   const list = make("div", { id: "palette-list", role: "listbox", "aria-label": "Commands" });
-  const field = make("input", {
-    role: "combobox",
-    "aria-expanded": "true",
-    "aria-controls": "palette-list",
-    "aria-label": "Search threads, models, formats and actions",
-    placeholder: "Threads, models, formats, actions",
-    autocomplete: "off",
-    spellcheck: "false",
-  });
+  const name = "Threads, models, formats, actions";
+  const about = { "aria-label": name, placeholder: name, autocomplete: "off", spellcheck: "false" };
+  const field = make("input", { role: "combobox", "aria-expanded": "true", "aria-controls": list.id, ...about });
   const dialog = make("dialog", { class: "palette", "aria-label": "Command palette" }, field, list);
 
   const mark = (index) => {

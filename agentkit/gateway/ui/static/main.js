@@ -4,11 +4,11 @@ import { api, follow, onKeyWanted, takeKey } from "./api.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { askForKey, confirm, palette } from "./dialogs.js";
-import { $, icon, make, say } from "./dom.js";
+import { $, button, icon, make, on, say } from "./dom.js";
 import { EXPORTS, Header, showBanners } from "./header.js";
 import { installKeys } from "./keys.js";
 import { Outbox } from "./outbox.js";
-import { ThreadList } from "./threads.js";
+import { ThreadList, addressOf } from "./threads.js";
 
 const POLL = 10000; // ms between two looks at the list where no stream tells of it
 const NOTICE = 8000; // ms that a notice stays
@@ -47,15 +47,15 @@ const conversation = new Conversation(
     decide: (call, decision) => api.decide(page.id, { call, ...decision }),
     outcome: (call, outcome) => api.outcome(page.id, { call, ...outcome }),
     continue_: () => attempt(() => api.resume(page.id)),
-    fork: (seq) => fork(seq),
+    fork,
     copy,
     highlight: api.highlight,
     schema: (name) => page.setup.tools.find((tool) => tool.name === name)?.schema ?? null,
   },
-  { onChange: () => draw() },
+  { onChange: draw },
 );
 
-const outbox = new Outbox({ deliver: (thread, message) => api.send(thread, message), changed: () => drawOutbox() });
+const outbox = new Outbox({ deliver: (thread, message) => api.send(thread, message), changed: drawOutbox });
 
 let created = null; // the thread that the first message opens
 
@@ -70,7 +70,7 @@ const composer = new Composer({
     return open(id);
   },
   stop: () => page.id && attempt(() => api.stop(page.id)),
-  next: () => nextWaiting(),
+  next: nextWaiting,
   notify,
 });
 
@@ -108,19 +108,14 @@ async function copy(text) {
 function nextWaiting() {
   const waiting = conversation.summary.waiting;
   if (!waiting.length) return;
-  page.shown = (waiting.findIndex(({ id }) => id === page.shown) + 1) % waiting.length;
-  page.shown = waiting[page.shown].id;
+  page.shown = waiting[(waiting.findIndex(({ id }) => id === page.shown) + 1) % waiting.length].id;
   conversation.focusCard(page.shown);
 }
 
 async function change(fields) {
-  if (!page.id) {
-    Object.assign(page.chosen, fields);
-    draw();
-    return;
-  }
   const { id } = page;
-  const thread = await attempt(() => api.change(id, fields));
+  if (!id) Object.assign(page.chosen, fields);
+  const thread = id && (await attempt(() => api.change(id, fields)));
   if (id !== page.id) return;
   if (thread) told(thread);
   else draw();
@@ -205,9 +200,9 @@ function banners() {
     rows.push({ kind: "info", text: problem || "Another program is working on this thread. What it writes is shown here." });
   } else if (state === "damaged") rows.push({ kind: "red", text: `The record of this thread is damaged. ${problem}` });
   else if (state === "interrupted") {
-    rows.push({ kind: "amber", text: problem || "This thread was interrupted.", button: "Continue", run });
+    rows.push({ kind: "amber", text: problem || "This thread was interrupted.", action: "Continue", run });
   } else if (state === "running") return rows;
-  else if (problem || page.error) rows.push({ kind: "red", text: problem || page.error, button: "Try again", run });
+  else if (problem || page.error) rows.push({ kind: "red", text: problem || page.error, action: "Try again", run });
   return rows;
 }
 
@@ -235,7 +230,7 @@ function drawStart() {
   const chip = (text, title) => make("span", { class: "chip", title }, text);
   const tools = setup.tools.map(({ name, description, approval }) => chip(approval ? `${name} · asks` : name, description));
   const suggestions = setup.suggestions.slice(0, 3).map((text) =>
-    make("button", { type: "button", class: "suggestion", onclick: () => composer.put(text) }, text),
+    button(text, () => composer.put(text), { class: "suggestion" }),
   );
   $("start").replaceChildren(
     make("h2", {}, "What should be done?"),
@@ -274,7 +269,6 @@ function heardStatus(status) {
 }
 
 const go = (hash) => (location.hash = hash);
-const addressOf = (id) => `#/t/${encodeURIComponent(id)}`;
 
 function route() {
   takeKey();
@@ -312,8 +306,9 @@ function setTheme(theme) {
 
 async function commands(query) {
   const { setup, thread } = page;
-  const rows = [{ group: "action", text: "New thread", run: () => go("#/") }];
+  const rows = [];
   const add = (group, text, run) => rows.push({ group, text, run });
+  add("action", "New thread", () => go("#/"));
   if (page.id) {
     if (thread?.state === "running" || thread?.waiting) add("action", "Stop", () => composer.stop());
     add("action", "Rename this thread", () => header.rename());
@@ -359,11 +354,11 @@ async function start() {
   narrow.addEventListener("change", fitWidth);
   $("show-threads").append(icon("threads"));
   $("hide-threads").append(icon("hide"));
-  for (const id of ["show-threads", "hide-threads"]) $(id).addEventListener("click", toggleThreads);
-  $("shade").addEventListener("click", closeDrawer);
-  $("theme").addEventListener("click", () => setTheme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % 3]));
-  $("show-keys").addEventListener("click", () => help());
-  $("skip").addEventListener("click", (event) => {
+  for (const id of ["show-threads", "hide-threads"]) on(id, "click", toggleThreads);
+  on("shade", "click", closeDrawer);
+  on("theme", "click", () => setTheme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % 3]));
+  on("show-keys", "click", () => help());
+  on("skip", "click", (event) => {
     event.preventDefault(); // the fragment is the thread's address
     $("text").focus();
   });

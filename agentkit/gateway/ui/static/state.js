@@ -2,41 +2,28 @@
 //
 // `reduce(state, event)` changes the state and returns what changed: ids of messages, or ALL. Every event may be applied
 // again: messages and calls are keyed by id, and a RUN_STARTED with a known run id empties what that run wrote. Text is
-// kept as the array of its deltas, so that one more costs the same after any length.
-
-/**
- * @typedef {{kind: "text"|"thinking"|"invented"|"unread", chunks: string[], name?: string, done?: boolean}} Words
- * @typedef {{kind: "call", id: string}} CallPart
- * @typedef {{id: string, role: "user"|"assistant", parts: (Words|CallPart)[], content: any, open: boolean,
- *   state: string, queued: boolean, problem: string, seq?: number, created?: number, model?: string, finish?: string,
- *   seconds?: number, usage?: any, cost?: number, written?: string}} Message
- * @typedef {{id: string, name: string, message: string, chunks: string[], arguments: any, status: string,
- *   format: string|null, raw: string|null, repairs: any[], effect: any, error: any, hash: string, reason: string,
- *   decided: any, started: number|null, seconds: number|null, code: string|null, result: any, inside: any[]}} Call
- * @typedef {{thread: any, order: string[], messages: Map<string, Message>, calls: Map<string, Call>,
- *   runs: Map<string, Set<string>>, run: string|null, turn: string}} State
- */
+// kept as the array of its deltas, so that one more costs the same after any length. A message has `parts`: words
+// {kind: "text" | "thinking" | "invented" | "unread", chunks} and calls {kind: "call", id}.
 
 /** What `reduce` returns when the messages are other ones. */
 export const ALL = "*";
 
 const FINAL = new Set(["done", "failed", "denied", "stopped", "skipped", "interrupted"]);
 
-/** Whether a call has its answer. @param {Call} call */
+/** Whether a call has its answer. */
 export const isFinal = (call) => FINAL.has(call.status);
 
-/** @returns {State} */
 export function emptyState() {
-  return { thread: null, order: [], messages: new Map(), calls: new Map(), runs: new Map(), run: null, turn: "" };
+  return { thread: null, order: [], messages: new Map(), calls: new Map(), run: null, turn: "" };
 }
 
-/** Apply one event. @param {State} state @returns {Iterable<string>} the ids of the messages that changed, or ALL */
+/** Apply one event. @returns {Iterable<string>} the ids of the messages that changed, or ALL */
 export function reduce(state, event) {
-  const handler = event.type === "CUSTOM" ? CUSTOM[event.name] : EVENTS[event.type];
-  return (handler && handler(state, event.type === "CUSTOM" ? event.value : event)) || [];
+  const changed = event.type === "CUSTOM" ? CUSTOM[event.name]?.(state, event.value) : EVENTS[event.type]?.(state, event);
+  return changed ?? [];
 }
 
-/** All calls that wait for a person, those inside other calls included, in the order of the page. @param {State} state */
+/** All calls that wait for a person, those inside other calls included, in the order of the page. */
 export function waitingCalls(state) {
   return [...state.calls.values()].flatMap((call) => {
     const inside = call.inside.filter((one) => !one.decided);
@@ -45,18 +32,14 @@ export function waitingCalls(state) {
   });
 }
 
-/** The whole text of a part. @param {Words} part */
+/** The whole text of a part. */
 export const textOf = (part) => part.chunks.join("");
 
 const EVENTS = {
   MESSAGES_SNAPSHOT: loadMessages,
   RUN_STARTED(state, { runId }) {
-    state.run = runId;
-    state.turn = `${runId}-1`;
-    const known = state.runs.get(runId);
-    if (!known) state.runs.set(runId, new Set());
-    else for (const id of known) clear(state, id);
-    return known;
+    Object.assign(state, { run: runId, turn: `${runId}-1` });
+    return written(state, runId).map((message) => clear(state, message));
   },
   RUN_FINISHED(state, { runId, outcome }) {
     for (const one of outcome?.interrupts ?? []) wait(state, { toolCallId: one.toolCallId, ...one.metadata?.agentkit });
@@ -64,10 +47,9 @@ const EVENTS = {
   },
   RUN_ERROR(state, { message, runId }) {
     const run = runId ?? state.run ?? "";
-    const last = [...(state.runs.get(run) ?? [])].at(-1) ?? assistant(state, `${run}-error`).id;
-    const touched = settle(state, run, "error");
-    state.messages.get(last).problem = message;
-    return new Set([...touched, last]);
+    const last = written(state, run).at(-1) ?? assistant(state, `${run}-error`);
+    last.problem = message;
+    return [...settle(state, run, "error"), last.id];
   },
   STEP_STARTED(state, { stepName }) {
     const turn = /^turn (\d+)$/.exec(stepName);
@@ -82,14 +64,17 @@ const EVENTS = {
   TEXT_MESSAGE_START: (state, { messageId }) => [assistant(state, messageId).id],
   TEXT_MESSAGE_CONTENT: (state, { messageId, delta }) => add(assistant(state, messageId), "text", delta),
   REASONING_MESSAGE_CONTENT: (state, { messageId, delta }) => add(assistant(state, ofReasoning(messageId)), "thinking", delta),
-  REASONING_MESSAGE_END: (state, { messageId }) => endThinking(state, messageId),
-  REASONING_END: (state, { messageId }) => endThinking(state, messageId),
+  REASONING_MESSAGE_END(state, { messageId }) {
+    const message = state.messages.get(ofReasoning(messageId));
+    const last = message?.parts.findLast((part) => part.kind === "thinking");
+    if (last) last.done = true;
+    return last && [message.id];
+  },
   TOOL_CALL_START(state, { toolCallId, toolCallName, parentMessageId }) {
     const message = assistant(state, parentMessageId || state.turn);
-    const known = state.calls.get(toolCallId);
-    if (known) known.chunks = [];
-    else addCall(state, message, newCall(toolCallId, toolCallName));
-    return [known?.message ?? message.id];
+    const call = state.calls.get(toolCallId) ?? addCall(state, message, newCall(toolCallId, toolCallName));
+    call.chunks = [];
+    return [call.message];
   },
   TOOL_CALL_ARGS(state, { toolCallId, delta }) {
     return change(state, toolCallId, (call) => call.chunks.push(delta));
@@ -149,12 +134,10 @@ const CUSTOM = {
   "agentkit:unread": (state, { messageId, text, name }) => add(assistant(state, messageId || state.turn), "unread", text, name),
 };
 
-/** @returns {Message} */
-function newMessage(id, role) {
-  return { id, role, parts: [], content: "", open: false, state: "complete", queued: false, problem: "" };
+function newMessage(id, role, run = null) {
+  return { id, role, run, parts: [], content: "", open: run !== null, state: "complete", queued: false, problem: "" };
 }
 
-/** @returns {Call} */
 function newCall(id, name) {
   return {
     id, name, message: "", chunks: [], arguments: null, status: "writing", format: null, raw: null, repairs: [], effect: null,
@@ -172,21 +155,16 @@ function insert(state, message) {
 }
 
 /** The answer with an id, made if it is new. */
-function assistant(state, id) {
-  let message = state.messages.get(id);
-  if (!message) {
-    message = insert(state, newMessage(id, "assistant"));
-    message.open = true;
-    if (state.run !== null) state.runs.get(state.run)?.add(id);
-  }
-  return message;
-}
+const assistant = (state, id) => state.messages.get(id) ?? insert(state, newMessage(id, "assistant", state.run ?? ""));
+
+/** What a run has written. */
+const written = (state, run) => [...state.messages.values()].filter((message) => message.run === run);
 
 /** Empty an answer that is sent again. Its place stays. */
-function clear(state, id) {
-  const { role, parts } = state.messages.get(id);
-  for (const part of parts) if (part.kind === "call") state.calls.delete(part.id);
-  state.messages.set(id, { ...newMessage(id, role), open: true });
+function clear(state, { id, role, run, parts }) {
+  for (const part of parts) state.calls.delete(part.id);
+  state.messages.set(id, newMessage(id, role, run));
+  return id;
 }
 
 function add(message, kind, delta, name) {
@@ -201,18 +179,12 @@ function addCall(state, message, call) {
   call.message = message.id;
   state.calls.set(call.id, call);
   message.parts.push({ kind: "call", id: call.id });
+  return call;
 }
 
 const ofReasoning = (id) => id.replace(/-r\d+$/, "");
 
-function endThinking(state, messageId) {
-  const message = state.messages.get(ofReasoning(messageId));
-  const last = message?.parts.findLast((part) => part.kind === "thinking");
-  if (last) last.done = true;
-  return last && [message.id];
-}
-
-/** Change a call. @returns {string[]|undefined} its message */
+/** Change a call. @returns its message */
 function change(state, id, how) {
   const call = state.calls.get(id);
   if (!call) return;
@@ -235,8 +207,8 @@ function wait(state, value) {
   const { call } = found;
   const about = known(value, ["hash", "reason", "name", "arguments", "effect"]);
   call.status = "waiting";
-  if (value.toolCallId === call.id) Object.assign(call, about, { decided: null });
-  else if (found.inner) Object.assign(found.inner, about, { decided: null });
+  const asked = value.toolCallId === call.id ? call : found.inner;
+  if (asked) Object.assign(asked, about, { decided: null });
   else call.inside.push({ id: value.toolCallId, name: "", arguments: {}, hash: "", reason: "", effect: null, decided: null, ...about });
   return [call.message];
 }
@@ -251,19 +223,14 @@ function answer(call, content, about, error) {
 
 /** End a run's answers. What is still written or running did not come to its end. */
 function settle(state, run, how) {
-  const ids = [...(state.runs.get(run) ?? [])];
+  const messages = written(state, run);
   if (state.run === run) state.run = null;
-  for (const id of ids) {
-    const message = state.messages.get(id);
-    if (message.open && how !== "complete" && message === state.messages.get(ids.at(-1))) message.state = how;
+  for (const message of messages) {
+    if (message.open && how !== "complete" && message === messages.at(-1)) message.state = how;
     close(message);
-    for (const part of message.parts) {
-      if (part.kind !== "call") continue;
-      end(state.calls.get(part.id), how);
-      cutByStop(state.calls.get(part.id), message);
-    }
+    for (const { kind, id } of message.parts) if (kind === "call") end(state.calls.get(id), message, how);
   }
-  return ids;
+  return messages.map(({ id }) => id);
 }
 
 /** A call that was being written when a person stopped the reply did not fail. */
@@ -271,10 +238,11 @@ function cutByStop(call, message) {
   if (call.code === "truncated_call" && message.state === "stopped") call.status = "stopped";
 }
 
-function end(call, how) {
+function end(call, message, how) {
   if (call.status === "writing") call.status = how === "error" ? "failed" : "stopped";
   else if (call.status === "running") call.status = how === "stopped" ? "stopped" : "interrupted";
   else if (call.status !== "waiting" && !isFinal(call)) call.status = how === "complete" ? call.status : "stopped";
+  cutByStop(call, message);
 }
 
 function close(message) {
@@ -333,15 +301,13 @@ function loadAnswer(state, { id, content, toolCalls = [], metadata }) {
   }
 }
 
-const STATUS = { planned: "planned", waiting: "waiting", approved: "approved", running: "running", unknown: "unknown", answered: "done" };
-
 function loadCall(state, message, stored) {
   if (!stored) return;
   const about = stored.metadata?.agentkit ?? {};
   const call = newCall(stored.id, stored.function.name);
   Object.assign(call, known(about, ["arguments", "format", "raw", "repairs", "effect", "error", "hash", "reason", "started", "decided"]));
   call.arguments ??= parsed(stored.function.arguments) ?? {};
-  call.status = STATUS[about.status] ?? "done";
+  call.status = !about.status || about.status === "answered" ? "done" : about.status;
   if (about.started && about.ended) call.seconds = about.ended - about.started;
   call.inside = (about.inside ?? []).map((one) => ({ decided: null, ...one }));
   if (call.inside.length && !isFinal(call)) call.status = "waiting";
