@@ -129,4 +129,5 @@ def test_many_kills(server: PageServer, tabs: Tabs) -> None:
         tab.reload()
         tab.has_cards(*before)
         log.update(state for _, state in before)
+        print(f"{log['kill']} kills, {len(server.effects)} effects", flush=True)
     print(f"seed {seed}, {time.monotonic() - begun:.0f} s, {len(server.effects)} effects: {dict(log)}")
