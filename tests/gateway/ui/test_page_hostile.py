@@ -89,6 +89,7 @@ def inert(tab: Tab) -> None:
         for folded in tab.page.locator("[aria-expanded=false], details:not([open]) > summary").all():
             if folded.is_visible():
                 folded.click()
+    assert "alert(1)" in tab.page.inner_text("main")
     tab.page.wait_for_timeout(200)
     assert set(tab.page.evaluate(LINKS)) <= {"http:", "https:", "mailto:"}
     assert tab.page.evaluate(LOADED) == []
