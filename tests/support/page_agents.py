@@ -1,8 +1,8 @@
 """An agent for a real `agentkit ui`, controlled by files: a test can hold its model or a tool at a point.
 
-The folder of `PAGE_CONTROL` has `hold-NAME` (wait there), `at-NAME` (it waits there now), `effects.log` (a JSON line for
-each effect of a tool), and `play-NAME.json`, further scripts. Replies depend on the conversation alone: the same after
-a restart.
+The folder of `PAGE_CONTROL` has `hold-NAME` (wait there), `at-NAME` (it waits there now), `effects.log` (a JSON line
+for each effect of a tool), and `play-NAME.json`, further scripts. Replies depend on the conversation alone: the same
+after a restart.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def held(name: str) -> bool:
 
 async def wait_at(name: str) -> None:
     """Wait while a test holds this point."""
-    while held(name):
-        await asyncio.sleep(0.01)  # noqa: ASYNC110 - another process releases it
+    while held(name):  # noqa: ASYNC110 - another process releases it
+        await asyncio.sleep(0.01)
 
 
 class HeldModel:
@@ -103,8 +103,8 @@ class HeldModel:
         seconds = _number("pace", 0)
         sent = 0
         async for event in played.stream(request):
-            while self._holds(sent):
-                await asyncio.sleep(0.01)  # noqa: ASYNC110 - another process releases it
+            while self._holds(sent):  # noqa: ASYNC110 - another process releases it
+                await asyncio.sleep(0.01)
             yield event
             sent += not isinstance(event, Finish)
             await asyncio.sleep(seconds)
