@@ -1,7 +1,7 @@
 """The cost of the page in a real Chromium: a reply's deltas, a long thread, and the bytes of its files.
 
 Script and layout are those of the page's own thread in Chromium's trace, between the arrival of one delta and of the
-next; they come at a distance of 25 ms, so each is drawn in a frame of its own.
+next; they come at a distance of 25 ms, so each has its own frame.
 
     python benchmarks/page.py
 """
@@ -22,17 +22,18 @@ from agentkit.threads import ThreadManager
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
-from browser import chromium, in_browser
-from page_driver import Tab, opened
-from page_server import PageServer
+
+from browser import chromium, in_browser  # noqa: E402
+from page_driver import Tab, opened  # noqa: E402
+from page_server import PageServer  # noqa: E402
 
 PACE = 0.025  # seconds between two deltas
 DELTAS = 200
 MESSAGES = 2000
 PART = """## Part {n}
 
-Some **bold** words, `code`, a [link](https://example.org/{n}) and *more* of the usual, in a paragraph that is long enough
-to be wrapped into a second line at the usual width of the column.
+Some **bold** words, `code`, a [link](https://example.org/{n}) and *more* of the usual, in a paragraph that is long
+enough to be wrapped into a second line at the usual width of the column.
 
 - one item with `code`
 - another item, **with emphasis**

@@ -59,8 +59,10 @@ HOSTILE: Final = (
 EVERY: Final = "\n\n".join(HOSTILE)
 
 LINKS: Final = "[...document.querySelectorAll('a[href]')].map(a => a.protocol)"
-LOADED: Final = """[...document.querySelectorAll('script, img, iframe, object, embed, link, style, base, meta[http-equiv]')]
-    .map(e => e.outerHTML).filter(html => /evil|alert|srcdoc|<style|<base|<meta/.test(html) && !/^<img[^>]* src="(blob|data):/.test(html))"""
+LOADED: Final = """[...document.querySelectorAll(
+        'script, img, iframe, object, embed, link, style, base, meta[http-equiv]')]
+    .map(e => e.outerHTML)
+    .filter(html => /evil|alert|srcdoc|<style|<base|<meta/.test(html) && !/^<img[^>]* src="(blob|data):/.test(html))"""
 HANDLERS: Final = """[...document.querySelectorAll('*')]
     .filter(e => [...e.attributes].some(({name}) => name.startsWith('on'))).map(e => e.outerHTML)"""
 

@@ -1,4 +1,4 @@
-"""The server killed at random moments of conversations with calls and approvals: nothing happens twice, no card is lost."""
+"""The server killed at random moments of conversations with calls: nothing happens twice, no card is lost."""
 
 from __future__ import annotations
 
