@@ -31,6 +31,7 @@ from agentkit.gateway.events import input_of
 from agentkit.gateway.gateway_config import GatewayConfig
 from agentkit.gateway.guards import ASGIReceive, ASGIScope, ASGISend, ClientLeft, ClientWatch, check_json, read_body
 from agentkit.gateway.reply_sender import ReplySender
+from agentkit.gateway.request_fields import flag
 from agentkit.gateway.ui.api_request import ApiRequest
 from agentkit.gateway.ui.foreign_runs import foreign_run
 from agentkit.gateway.ui.page_files import SAFE_HEADERS, PageFiles
@@ -231,11 +232,11 @@ class Page:
         async with thread.lock:
             stored = await self.hub.threads.get_thread(asked.id)
             settings = self._changed(ThreadSettings.of(stored), asked)
-            if (allow := asked.text("allow", "")) and (tool := self.hub.agent.registry.get_tool(allow)) is not None:
+            if (allow := asked.text("allow")) and (tool := self.hub.agent.registry.get_tool(allow)) is not None:
                 settings = settings.allowing(tool)
             elif allow:
                 raise RequestRefused(400, f"there is no tool {allow[:100]!r}", "invalid_request", param="allow")
-            if revoke := asked.text("revoke", ""):
+            if revoke := asked.text("revoke"):
                 settings = settings.revoking(revoke)
             await self._act(asked).change(settings)
         return PageReply(thread.state)
@@ -261,14 +262,14 @@ class Page:
             asked.text("hash"),
             approved=asked.flag("approved"),
             arguments=asked.mapping("arguments"),
-            reason=asked.text("reason", ""),
-            always=asked.flag("always", default=False),
+            reason=asked.text("reason"),
+            always=flag(asked.body, "always") or False,
         )
         return PageReply(left)
 
     async def say_outcome(self, asked: ApiRequest) -> PageReply:
         """Say what became of a call."""
-        await self._act(asked).outcome(asked.text("call"), happened=asked.flag("happened"), text=asked.text("text", ""))
+        await self._act(asked).outcome(asked.text("call"), happened=asked.flag("happened"), text=asked.text("text"))
         return PageReply({})
 
     async def resume(self, asked: ApiRequest) -> PageReply:
