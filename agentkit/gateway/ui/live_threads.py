@@ -257,10 +257,10 @@ class LiveThread:
             except ThreadNotFound:
                 self._hub.drop(self)
                 return
-            if self.trouble.owner and is_dead(self.trouble.owner):
+            dead = self.trouble.owner and is_dead(self.trouble.owner)
+            if dead:
                 self.trouble.owner = None
-                await self.refresh()
-            if stored.version != self._version and self.live is None:
+            if dead or stored.version != self._version and self.live is None:
                 await self.renew()
 
     async def renew(self) -> None:
