@@ -257,10 +257,9 @@ class LiveThread:
             except ThreadNotFound:
                 self._hub.drop(self)
                 return
-            dead = self.trouble.owner and is_dead(self.trouble.owner)
-            if dead:
-                self.trouble.owner = None
-            if dead or stored.version != self._version and self.live is None:
+            if self.trouble.owner and is_dead(self.trouble.owner):
+                self.trouble.owner, self._version = None, -1  # what it ran is no longer running
+            if stored.version != self._version and self.live is None:
                 await self.renew()
 
     async def renew(self) -> None:

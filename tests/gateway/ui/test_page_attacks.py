@@ -160,14 +160,14 @@ def test_arguments_that_no_browser_could_read_are_refused(client: PageClient) ->
 def test_streams_are_bounded(client: PageClient) -> None:
     thread = client.new()
     path = f"/ui/api/threads/{thread}/events"
-    with httpx2.Client(base_url=client.url, limits=httpx2.Limits(max_connections=None), timeout=30) as http:
-        with ExitStack() as streams:
-            for _ in range(ui_app._STREAMS):
-                assert streams.enter_context(http.stream("GET", path)).status_code == 200
-            refused = http.get(path)
-            assert refused.status_code == 503
-            assert refused.json()["error"]["code"] == "overloaded"
-            assert client.ask("GET", "setup")["agent"] == "agent"
+    limits = httpx2.Limits(max_connections=None)
+    with httpx2.Client(base_url=client.url, limits=limits, timeout=30) as http, ExitStack() as streams:
+        for _ in range(ui_app._STREAMS):
+            assert streams.enter_context(http.stream("GET", path)).status_code == 200
+        refused = http.get(path)
+        assert refused.status_code == 503
+        assert refused.json()["error"]["code"] == "overloaded"
+        assert client.ask("GET", "setup")["agent"] == "agent"
     assert client.messages(thread) == []
 
 
