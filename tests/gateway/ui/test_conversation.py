@@ -125,7 +125,11 @@ def test_finished_calls_in_a_row_become_one_line(page: Modules) -> None:
     calls = [
         one
         for n in range(4)
-        for one in (*call(f"c{n}", "f", "{}"), result(f"c{n}", "ok", "failed" if n == 2 else "done"))
+        for one in (
+            *call(f"c{n}", "f", "{}"),
+            custom("started", toolCallId=f"c{n}", at=1),
+            result(f"c{n}", "ok", "failed" if n == 2 else "done"),
+        )
     ]
     page.apply(started(), *calls)
     assert page.text(".fold summary") == []
@@ -273,7 +277,7 @@ def test_a_reply_as_it_was_written(page: Modules) -> None:
     page.run("() => conversation.toggleRaw()")
     assert page.text(".raw pre") == [
         "Hi **x**\n<f>1</f>",
-        '{\n  "id": "c2",\n  "name": "g",\n  "arguments": {\n    "path": "a.txt"\n  }\n}',
+        '{\n  "name": "g",\n  "arguments": {\n    "path": "a.txt"\n  }\n}',
     ]
     assert page.text(".repair") == ["Repaired (missing_close): the end tag was missing"]
     page.click("<f>1</f>")
