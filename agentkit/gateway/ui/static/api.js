@@ -92,11 +92,11 @@ export const api = {
   },
 };
 
-// The lines of server-sent events → {id, data}. Bytes may be cut anywhere; each is looked at once.
+// The lines of server-sent events → {id, data}. The server writes `id: …`, `data: …` (one line of JSON) and an empty line.
+// Pieces may be cut anywhere; each is looked at once.
 export class EventLines {
   held = [];
   id = "";
-  data = [];
 
   *feed(text) {
     const lines = text.split("\n");
@@ -104,21 +104,12 @@ export class EventLines {
     if (lines.length === 1) return;
     lines[0] = this.held.join("");
     this.held = [lines.pop()];
-    for (const line of lines) yield* this.line(line.endsWith("\r") ? line.slice(0, -1) : line);
-  }
-
-  *line(line) {
-    if (line) {
-      const colon = line.indexOf(":");
-      const name = colon < 0 ? line : line.slice(0, colon);
-      const value = colon < 0 ? "" : line.slice(colon + (line[colon + 1] === " " ? 2 : 1));
-      if (name === "data") this.data.push(value);
-      else if (name === "id") this.id = value;
-      return;
+    for (const line of lines) {
+      if (line.startsWith("id: ")) this.id = line.slice(4);
+      if (!line.startsWith("data: ")) continue;
+      yield { id: this.id, data: line.slice(6) };
+      this.id = "";
     }
-    if (this.data.length) yield { id: this.id, data: this.data.join("\n") };
-    this.id = "";
-    this.data = [];
   }
 }
 

@@ -28,7 +28,6 @@ export class Approval {
     };
     this.count = make("span", { class: "count" });
     this.note = make("p", { class: "fault", role: "alert" });
-    this.sent = make("p", { class: "sent" });
     this.content = make("div", { class: "effect" }, ...effectView(call, actions));
     this.extra = make("div", { class: "extra" });
     this.buttons = make("div", { class: "decide" }, ...this.#buttons());
@@ -39,7 +38,6 @@ export class Approval {
       this.content,
       make("p", { class: "why" }, `Why it asks: ${shown(call.reason || `${call.name} needs approval`)}`),
       this.note,
-      this.sent,
       this.extra,
       this.buttons,
     );
@@ -141,20 +139,15 @@ export class Approval {
     if (!this.#ready()) return;
     this.busy = true;
     this.element.setAttribute("aria-busy", "true");
-    this.note.textContent = this.sent.textContent = "";
+    this.note.textContent = "";
     try {
       await this.actions.decide(this.call.id, { hash: this.call.hash, ...decision });
-      this.sent.textContent = "Sent.";
     } catch (error) {
       this.busy = false;
-      this.#refused(error);
+      this.element.removeAttribute("aria-busy");
+      const lost = error.status === 409 ? "It was decided elsewhere, or it changed. " : "";
+      this.note.textContent = this.form?.showErrors(error.fields) ? "These arguments do not fit." : `${lost}${error.message}`;
     }
-    this.element.removeAttribute("aria-busy");
-  }
-
-  #refused({ status, message, fields }) {
-    const lost = status === 409 ? "It was decided elsewhere, or it changed. " : "";
-    this.note.textContent = this.form?.showErrors(fields) ? "These arguments do not fit." : `${lost}${message}`;
   }
 }
 

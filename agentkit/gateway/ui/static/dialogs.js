@@ -1,6 +1,6 @@
 // Dialogs: a question, the key, the list of keys, the command palette. Escape closes; the focus returns by itself.
 
-import { make } from "./dom.js";
+import { button, make } from "./dom.js";
 
 function show(dialog) {
   document.body.append(dialog);
@@ -50,52 +50,33 @@ export function showKeys(rows) {
 
 // The command palette. `find(query)` → a list (or a promise of one) of {group, text, run}.
 export async function palette(find) {
-  let items = [];
-  let chosen = 0;
   let turn = 0;
   let drawn; // when the list is that of the text in the field
-  const list = make("div", { id: "palette-list", role: "listbox", "aria-label": "Commands" });
   const name = "Threads, models, formats, actions";
-  const about = { "aria-label": name, placeholder: name, autocomplete: "off", spellcheck: "false" };
-  const field = make("input", { role: "combobox", "aria-expanded": "true", "aria-controls": list.id, ...about });
-  const dialog = make("dialog", { class: "palette", "aria-label": "Command palette" }, field, list);
-
-  const mark = (index) => {
-    chosen = Math.max(0, Math.min(items.length - 1, index));
-    [...list.children].forEach((option, each) => option.setAttribute("aria-selected", each === chosen));
-    const option = items.length ? `option-${chosen}` : "";
-    field.setAttribute("aria-activedescendant", option);
-    document.getElementById(option)?.scrollIntoView({ block: "nearest" });
-  };
-  const run = (item) => {
-    dialog.close("");
-    item?.run();
+  const oninput = () => (drawn = draw());
+  const field = make("input", { "aria-label": name, placeholder: name, autocomplete: "off", spellcheck: "false", oninput });
+  const list = make("div", { id: "palette-list" });
+  const row = ({ group, text, run }) => {
+    const row = button("", () => (dialog.close(""), run()));
+    row.append(make("span", { class: "name" }, text), make("span", { class: "group" }, group));
+    return row;
   };
   const draw = async () => {
     const own = ++turn;
-    const found = await find(field.value.trim());
-    if (own !== turn) return;
-    items = found;
-    const shown = items.map((item, index) => {
-      const onpointermove = () => chosen !== index && mark(index);
-      const about = { role: "option", id: `option-${index}`, onclick: () => run(item), onpointermove };
-      const group = make("span", { class: "group" }, item.group);
-      return make("div", about, make("span", { class: "name" }, item.text), group);
-    });
-    const none = make("div", { role: "option", "aria-disabled": "true" }, "Nothing found");
-    list.replaceChildren(...(shown.length ? shown : [none]));
-    mark(0);
+    const items = await find(field.value.trim());
+    if (own === turn) list.replaceChildren(...(items.length ? items.map(row) : [make("p", {}, "Nothing found")]));
   };
-  field.addEventListener("input", () => (drawn = draw()));
-  field.addEventListener("keydown", async (event) => {
+  const onkeydown = async (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    const enter = event.key === "Enter" && !event.isComposing;
+    const enter = event.key === "Enter" && event.target === field && !event.isComposing;
     if (!step && !enter) return;
     event.preventDefault();
-    if (step) return void mark(chosen + step);
+    const stops = [field, ...list.querySelectorAll("button")];
+    if (step) return void stops.at((stops.indexOf(event.target) + step) % stops.length).focus();
     await drawn;
-    run(items[chosen]);
-  });
+    list.querySelector("button")?.click();
+  };
+  const dialog = make("dialog", { class: "palette", "aria-label": "Command palette", onkeydown }, field, list);
   await draw();
   await show(dialog);
 }

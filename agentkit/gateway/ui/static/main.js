@@ -77,20 +77,12 @@ const composer = new Composer({
 const header = new Header({ change, exportAs, fork: () => fork(), remove });
 
 function drawOutbox() {
-  composer.drawOutbox(
-    outbox.items.filter(({ thread }) => thread === page.id),
-    {
-      again(item) {
-        item.error = "";
-        outbox.note();
-        outbox.flush();
-      },
-      edit(item) {
-        outbox.remove(item);
-        composer.put(textOf(item.content));
-      },
-    },
-  );
+  const items = outbox.items.filter(({ thread }) => thread === page.id);
+  const edit = (item) => {
+    outbox.remove(item);
+    composer.put(textOf(item.content));
+  };
+  composer.drawOutbox(items, { again: (item) => outbox.again(item), edit });
 }
 
 async function copy(text) {
@@ -229,9 +221,7 @@ function drawStart() {
   const { setup } = page;
   const chip = (text, title) => make("span", { class: "chip", title }, text);
   const tools = setup.tools.map(({ name, description, approval }) => chip(approval ? `${name} · asks` : name, description));
-  const suggestions = setup.suggestions.slice(0, 3).map((text) =>
-    button(text, () => composer.put(text), { class: "suggestion" }),
-  );
+  const suggestions = setup.suggestions.slice(0, 3).map((text) => button(text, () => composer.put(text), { class: "suggestion" }));
   $("start").replaceChildren(
     make("h2", {}, "What should be done?"),
     make("p", {}, "Watch an agent work, decide which of its calls may run, and come back to it at any time: everything is kept."),
@@ -304,6 +294,8 @@ function setTheme(theme) {
   $("theme").textContent = `Colours: ${theme}`;
 }
 
+const nextTheme = () => setTheme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % 3]);
+
 async function commands(query) {
   const { setup, thread } = page;
   const rows = [];
@@ -317,7 +309,7 @@ async function commands(query) {
     add("action", "Show calls as the model wrote them", () => conversation.toggleRaw());
     for (const [form, text] of EXPORTS) add("action", text, () => exportAs(form));
   }
-  for (const theme of THEMES) add("action", `Colours: ${theme}`, () => setTheme(theme));
+  add("action", "Other colours", nextTheme);
   add("action", "Show all keys", () => help());
   for (const { model, label } of setup.choices) add("model", label, () => change({ model }));
   for (const format of formatsOf(setup, (thread ?? page.chosen).model)) add("format", format, () => change({ format }));
@@ -356,7 +348,7 @@ async function start() {
   $("hide-threads").append(icon("hide"));
   for (const id of ["show-threads", "hide-threads"]) on(id, "click", toggleThreads);
   on("shade", "click", closeDrawer);
-  on("theme", "click", () => setTheme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % 3]));
+  on("theme", "click", nextTheme);
   on("show-keys", "click", () => help());
   on("skip", "click", (event) => {
     event.preventDefault(); // the fragment is the thread's address

@@ -98,7 +98,7 @@ export class AnswerView {
     if (open) this.#drawRaw();
   }
 
-  /** Show the rendered reply with its calls unfolded: one of them is looked for. */
+  /** Show the rendered reply with its calls unfolded. */
   showCards() {
     if (this.raw) this.toggleRaw();
     for (const fold of this.content.querySelectorAll("details.fold")) fold.open = true;

@@ -5,7 +5,7 @@ import { button, make } from "./dom.js";
 import { textOf } from "./state.js";
 import { asText, scroller, shown } from "./values.js";
 
-const TINTS = 6;
+const TINTS = 3;
 
 /** A reply as it was written. `open(id)` shows a call's card. */
 export function rawReply({ parts, written }, calls, open) {

@@ -27,8 +27,7 @@ export function reduce(state, event) {
 export function waitingCalls(state) {
   return [...state.calls.values()].flatMap((call) => {
     const inside = call.inside.filter((one) => !one.decided);
-    if (inside.length) return inside;
-    return call.status === "waiting" ? [call] : [];
+    return inside.length || call.status !== "waiting" ? inside : [call];
   });
 }
 
@@ -42,7 +41,6 @@ const EVENTS = {
     return written(state, runId).map((message) => clear(state, message));
   },
   RUN_FINISHED(state, { runId, outcome }) {
-    for (const one of outcome?.interrupts ?? []) wait(state, { toolCallId: one.toolCallId, ...one.metadata?.agentkit });
     return settle(state, runId, (outcome?.type ?? outcome) === "cancelled" ? "stopped" : "complete");
   },
   RUN_ERROR(state, { message, runId }) {
@@ -57,8 +55,7 @@ const EVENTS = {
   },
   STEP_FINISHED(state, { metadata }) {
     const message = state.messages.get(state.turn);
-    if (!message) return [];
-    close(message);
+    if (message) close(message);
     return take(message, metadata?.agentkit);
   },
   TEXT_MESSAGE_START: (state, { messageId }) => [assistant(state, messageId).id],
@@ -113,25 +110,17 @@ const CUSTOM = {
   },
   "agentkit:approval": (state, value) => wait(state, value),
   "agentkit:decided"(state, { toolCallId, decision, by, reason, arguments: edited }) {
-    const found = find(state, toolCallId);
-    if (!found) return [];
-    const { call, inner } = found;
+    const { call, inner } = find(state, toolCallId);
+    if (!call) return [];
     (inner ?? call).decided = { decision, by, reason, edited: edited ?? null };
-    if (!inner && !isFinal(call)) call.status = decision === "approved" ? "approved" : "denied";
+    if (!inner && !isFinal(call)) call.status = decision;
     if (inner && call.status === "waiting" && call.inside.every((one) => one.decided)) call.status = "approved";
     return [call.message];
   },
-  "agentkit:usage"(state, { messageId, usage }) {
-    const message = state.messages.get(messageId);
-    if (message) message.usage = usage;
-    return message && [messageId];
-  },
-  "agentkit:stored"(state, { messageId, ...about }) {
-    const message = state.messages.get(messageId);
-    return message && take(message, about);
-  },
-  "agentkit:invented": (state, { messageId, text }) => add(assistant(state, messageId || state.turn), "invented", text),
-  "agentkit:unread": (state, { messageId, text, name }) => add(assistant(state, messageId || state.turn), "unread", text, name),
+  "agentkit:usage": (state, { messageId, ...about }) => take(state.messages.get(messageId), about),
+  "agentkit:stored": (state, { messageId, ...about }) => take(state.messages.get(messageId), about),
+  "agentkit:invented": (state, { messageId, text }) => add(assistant(state, messageId), "invented", text),
+  "agentkit:unread": (state, { messageId, text, name }) => add(assistant(state, messageId), "unread", text, name),
 };
 
 function newMessage(id, role, run = null) {
@@ -171,7 +160,7 @@ function add(message, kind, delta, name) {
   const last = message.parts.at(-1);
   message.open = true;
   if (last?.kind === kind && last.name === name && !last.done) last.chunks.push(delta);
-  else message.parts.push({ kind, chunks: [delta], ...(name === undefined ? {} : { name }) });
+  else message.parts.push({ kind, chunks: [delta], name });
   return [message.id];
 }
 
@@ -194,20 +183,18 @@ function change(state, id, how) {
 
 /** A call by its id; `outer/inner` is a call inside another one. */
 function find(state, id) {
-  if (state.calls.has(id)) return { call: state.calls.get(id), inner: null };
-  for (let at = id.indexOf("/"); at > 0; at = id.indexOf("/", at + 1)) {
-    const call = state.calls.get(id.slice(0, at));
-    if (call) return { call, inner: call.inside.find((one) => one.id === id) ?? null };
-  }
+  const call = state.calls.get(id);
+  if (call) return { call };
+  const outer = [...state.calls.values()].find((one) => id.startsWith(`${one.id}/`));
+  return { call: outer, inner: outer?.inside.find((one) => one.id === id) };
 }
 
 function wait(state, value) {
-  const found = find(state, value.toolCallId);
-  if (!found || isFinal(found.call)) return [];
-  const { call } = found;
+  const { call, inner } = find(state, value.toolCallId);
+  if (!call || isFinal(call)) return [];
   const about = known(value, ["hash", "reason", "name", "arguments", "effect"]);
   call.status = "waiting";
-  const asked = value.toolCallId === call.id ? call : found.inner;
+  const asked = value.toolCallId === call.id ? call : inner;
   if (asked) Object.assign(asked, about, { decided: null });
   else call.inside.push({ id: value.toolCallId, name: "", arguments: {}, hash: "", reason: "", effect: null, decided: null, ...about });
   return [call.message];
@@ -263,6 +250,7 @@ function known(from, names) {
 }
 
 function take(message, about) {
+  if (!message) return [];
   Object.assign(message, known(about, ["seq", "created", "model", "finish", "seconds", "usage", "cost", "state", "written"]));
   return [message.id];
 }
@@ -279,7 +267,7 @@ function loadMessages(state, { messages }) {
   const { thread } = state;
   Object.assign(state, emptyState(), { thread });
   for (const message of messages) {
-    if (message.role === "user") take(Object.assign(insert(state, newMessage(message.id, "user")), { content: message.content }), message.metadata?.agentkit);
+    if (message.role === "user") CUSTOM["agentkit:user"](state, { ...message, ...message.metadata?.agentkit });
     else if (message.role === "assistant") loadAnswer(state, message);
     else if (message.role === "tool") EVENTS.TOOL_CALL_RESULT(state, message);
   }
@@ -287,27 +275,22 @@ function loadMessages(state, { messages }) {
   return [ALL];
 }
 
-function loadAnswer(state, { id, content, toolCalls = [], metadata }) {
-  const about = metadata?.agentkit ?? {};
+function loadAnswer(state, { id, toolCalls = [], metadata }) {
   const message = insert(state, newMessage(id, "assistant"));
-  const calls = new Map(toolCalls.map((call) => [call.id, call]));
-  const thinking = about.thinking ? [{ thinking: about.thinking }] : [];
-  const parts = about.parts ?? [...thinking, ...(content ? [{ text: content }] : []), ...toolCalls.map((call) => ({ call: call.id }))];
-  take(message, about);
-  for (const part of parts) {
-    if (part.call !== undefined) loadCall(state, message, calls.get(part.call));
-    else if (part.thinking !== undefined) message.parts.push({ kind: "thinking", chunks: [part.thinking], done: true });
-    else message.parts.push({ kind: "text", chunks: [part.text] });
+  take(message, metadata.agentkit);
+  for (const { call, text, thinking } of metadata.agentkit.parts) {
+    if (call !== undefined) loadCall(state, message, toolCalls.find((one) => one.id === call));
+    else if (thinking !== undefined) message.parts.push({ kind: "thinking", chunks: [thinking], done: true });
+    else message.parts.push({ kind: "text", chunks: [text] });
   }
 }
 
 function loadCall(state, message, stored) {
-  if (!stored) return;
-  const about = stored.metadata?.agentkit ?? {};
+  const about = stored.metadata.agentkit;
   const call = newCall(stored.id, stored.function.name);
   Object.assign(call, known(about, ["arguments", "format", "raw", "repairs", "effect", "error", "hash", "reason", "started", "decided"]));
-  call.arguments ??= parsed(stored.function.arguments) ?? {};
-  call.status = !about.status || about.status === "answered" ? "done" : about.status;
+  call.arguments ??= {};
+  call.status = about.status === "answered" ? "done" : about.status;
   if (about.started && about.ended) call.seconds = about.ended - about.started;
   call.inside = (about.inside ?? []).map((one) => ({ decided: null, ...one }));
   if (call.inside.length && !isFinal(call)) call.status = "waiting";
