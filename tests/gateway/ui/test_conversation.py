@@ -40,7 +40,6 @@ SETUP: Final = f"""async () => {{
       if (refuse) throw refuse;
     }},
     outcome: async (id, outcome) => note("outcome", id, outcome),
-    continue_: () => note("continue"),
     fork: (seq) => note("fork", seq),
     copy: async (text) => note("copy", text),
     highlight: async (language, code) => [["k", code.slice(0, 2)], ["", code.slice(2)]],
@@ -262,8 +261,7 @@ def test_an_unknown_outcome_is_asked_for(page: Modules) -> None:
     page.click("It happened…")
     page.fill("What happened, as the model shall read it", "It was sent.")
     page.click("Save")
-    page.click("Continue")
-    assert did(page) == [["outcome", "c1", {"happened": True, "text": "It was sent."}], ["continue"]]
+    assert did(page) == [["outcome", "c1", {"happened": True, "text": "It was sent."}]]
 
 
 # ---------------------------------------------------------------- replies
@@ -293,7 +291,7 @@ def test_unfinished_replies_say_so(page: Modules) -> None:
 def test_the_footer(page: Modules) -> None:
     usage = {"inputTokens": 1200, "outputTokens": 34}
     page.apply(snapshot(stored_reply("m1", "Hi *you*", model="m", seconds=2.5, usage=usage, cost=0.001)))
-    assert page.text(".answer footer span")[0].partition(" · ")[2] == "m · 2.5 s · 1,200 in, 34 out · $0.0010"
+    assert page.text(".answer footer span")[0].partition(" · ")[2] == "m · 2.5 s · 1.2k in · 34 out · $0.0010"
     page.click("Copy the message")
     page.click("Fork the thread after this message")
     assert did(page) == [["copy", "Hi *you*"], ["fork", 2]]

@@ -10,13 +10,13 @@ import { effectView, shown } from "./values.js";
 const DEAD = 500; // ms
 const REASONS = ["Not now", "Wrong arguments", "Do it another way"];
 
-/** What was decided, for a person. */
+// What was decided, for a person.
 export function decisionText({ decision, by, reason, edited }) {
   const who = by ? ` by ${by === "page" ? "you" : shown(by)}` : "";
   return `${decision}${who}${edited ? ", arguments edited" : ""}${reason ? `: ${shown(reason)}` : ""}`;
 }
 
-/** The block of one waiting call. `all` is shared by those that wait together: see `WaitingCalls`. */
+// The block of one waiting call. `all` is shared by those that wait together: see `WaitingCalls`.
 export class Approval {
   constructor(call, { actions, waiting: all }) {
     Object.assign(this, { call, actions, all, busy: false, form: null });
@@ -46,7 +46,7 @@ export class Approval {
     all.add(this);
   }
 
-  /** Show the place among those that wait, and whether all of them may be approved at once. */
+  // Show the place among those that wait, and whether all of them may be approved at once.
   place(n, total, seen) {
     this.count.textContent = total > 1 ? `${n} of ${total}` : "";
     const all = total > 1 && n === total;
@@ -111,7 +111,7 @@ export class Approval {
     field.focus();
   }
 
-  /** Show a form in the place of the buttons. */
+  // Show a form in the place of the buttons.
   #open(content, name, run) {
     this.extra.replaceChildren(content, make("div", { class: "decide" }, button(name, run, { class: "primary" }), button("Cancel", () => this.#close())));
     this.extra.onkeydown = (event) => {
@@ -134,7 +134,7 @@ export class Approval {
     return this.alive && !this.busy;
   }
 
-  /** Send a decision. What it changes comes back as an event. */
+  // Send a decision. What it changes comes back as an event.
   async decide(decision) {
     if (!this.#ready()) return;
     this.busy = true;
@@ -151,7 +151,7 @@ export class Approval {
   }
 }
 
-/** The approvals that wait together: their count, and one decision for all once each was on the screen. */
+// The approvals that wait together: their count, and one decision for all once each was on the screen.
 export class WaitingCalls {
   constructor() {
     this.open = new Set();

@@ -40,7 +40,7 @@ export class CallCard {
     this.update();
   }
 
-  /** Draw what changed. */
+  // Draw what changed.
   update(call = this.call) {
     this.call = call;
     const [icon, word] = STATES[call.status] ?? STATES.done;
@@ -53,7 +53,7 @@ export class CallCard {
     this.#drawBody();
   }
 
-  /** Draw the seconds: those that it took, or those since it started. */
+  // Draw the seconds: those that it took, or those since it started.
   tick() {
     const { call } = this;
     const seconds = call.seconds ?? (call.status === "running" && call.started ? Math.max(0, Date.now() / 1000 - call.started) : null);
@@ -74,7 +74,7 @@ export class CallCard {
     return !this.body.hidden;
   }
 
-  /** Go to it: to its decision if it waits for one. */
+  // Go to it, or to its decision.
   focus(id = this.call.id) {
     const asked = this.approvals.get(id) ?? this.approvals.values().next().value;
     if (asked) return asked.focus();
@@ -83,7 +83,7 @@ export class CallCard {
     return undefined;
   }
 
-  /** The card leaves the page. */
+  // The card leaves the page.
   remove() {
     for (const approval of this.approvals.values()) approval.remove();
     this.element.remove();
@@ -125,15 +125,14 @@ export class CallCard {
       this.approvals.set(id, approval);
       this.asks.append(approval.element);
     }
-    const noted = this.shared.noted.has(call.id);
-    if (call.status === "unknown" || noted) this.outcome ??= this.asks.appendChild(outcomeForm(call, this.shared));
+    if (call.status === "unknown") this.outcome ??= this.asks.appendChild(outcomeForm(call, this.shared));
     else {
       this.outcome?.remove();
       this.outcome = null;
     }
   }
 
-  /** The body, if it is open and not of this state yet. */
+  // The body, if it is open and not of this state yet.
   #drawBody() {
     const { call } = this;
     if (this.body.hidden) return;
@@ -145,53 +144,38 @@ export class CallCard {
 }
 
 function bodyOf(call, actions) {
+  const { status, decided, inside, result } = call;
   const parts = [];
-  const title = (text) => parts.push(make("p", { class: "part-title" }, text));
-  if (call.status !== "waiting" && call.status !== "writing") parts.push(...effectView(call, actions));
-  if (call.decided) parts.push(...decision(call.decided));
-  for (const one of call.inside) if (one.decided) parts.push(make("p", { class: "decided" }, `${shown(one.name)} inside: ${decisionText(one.decided)}`));
-  if (isFinal(call) && call.result !== null) {
-    title(call.status === "done" ? "Result" : "Answer to the model");
-    parts.push(...resultView(call.result));
+  const line = (name, text) => parts.push(make("p", { class: name }, text));
+  if (status !== "waiting" && status !== "writing") parts.push(...effectView(call, actions));
+  if (decided) line("decided", decisionText(decided));
+  if (decided?.edited) {
+    line("part-title", "Arguments it ran with");
+    parts.push(rows(decided.edited));
+  }
+  for (const one of inside) if (one.decided) line("decided", `${shown(one.name)} inside: ${decisionText(one.decided)}`);
+  if (isFinal(call) && result !== null) {
+    line("part-title", status === "done" ? "Result" : "Answer to the model");
+    parts.push(...resultView(result));
   }
   const raw = make("details", { class: "as-written" }, make("summary", {}, "As written"));
   raw.addEventListener("toggle", () => raw.childElementCount === 1 && raw.append(...rawCall(call)), { once: true });
   return [...parts, raw];
 }
 
-function decision(decided) {
-  const line = make("p", { class: "decided" }, decisionText(decided));
-  return decided.edited ? [line, make("p", { class: "part-title" }, "Arguments it ran with"), rows(decided.edited)] : [line];
-}
-
-/** What happened with a call that was running when the server stopped; then the way to let the agent continue. */
-function outcomeForm(call, { actions, noted }) {
+// What happened with a call that was running when the server stopped.
+function outcomeForm(call, { actions }) {
   const note = make("p", { class: "fault", role: "alert" });
   const buttons = make("div", { class: "decide" });
   const box = make("div", { class: "approval outcome", role: "group", "aria-label": `Outcome of ${shown(call.name)}` });
-  const primary = { class: "primary" };
-  const send = async (happened, text) => {
-    noted.add(call.id); // before the event that answers the call
-    try {
-      await actions.outcome(call.id, { happened, text });
-      done();
-    } catch (error) {
-      noted.delete(call.id);
-      note.textContent = error.message;
-    }
-  };
-  const done = () => {
-    note.textContent = "";
-    buttons.replaceChildren("What happened is noted.", button("Continue", actions.continue_, primary));
-  };
+  const send = (happened, text) => actions.outcome(call.id, { happened, text }).catch((error) => (note.textContent = error.message));
   const ask = () => {
     const field = make("textarea", { rows: "3", "aria-label": "What happened, as the model shall read it", placeholder: "What happened (the model reads it as the result)" });
-    buttons.replaceChildren(field, button("Save", () => send(true, field.value.trim()), primary), button("Cancel", choose));
+    buttons.replaceChildren(field, button("Save", () => send(true, field.value.trim()), { class: "primary" }), button("Cancel", choose));
     field.focus();
   };
   const choose = () => buttons.replaceChildren(button("It happened…", ask), button("It did not happen", () => send(false, "")));
-  if (noted.has(call.id)) done();
-  else choose();
+  choose();
   box.append(make("p", {}, "It was running when the server stopped; its effect may have happened."), ...effectView(call, actions), note, buttons);
   return box;
 }

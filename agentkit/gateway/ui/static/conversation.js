@@ -15,13 +15,13 @@ const NEAR = 48; // px from the end that count as the end
 const QUIET = new Set(["TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT", "TOOL_CALL_ARGS"]);
 
 export class Conversation {
-  /** `root`: an element with role "log" that scrolls; `actions`: see main.js; `onChange`: `summary` may be another one. */
+  // `root`: an element with role "log" that scrolls; `actions`: see main.js; `onChange`: `summary` may be another one.
   constructor(root, actions, { onChange = () => {} } = {}) {
     Object.assign(this, { root, actions, onChange });
     this.list = make("div", { class: "messages" });
     this.newer = button("↓ new", () => this.#toEnd(), { class: "newer", hidden: true });
     root.append(this.list, this.newer);
-    this.shared = { actions, cards: new Map(), state: null, noted: new Set(), waiting: new WaitingCalls(), openCall: (id) => this.focusCard(id) };
+    this.shared = { actions, cards: new Map(), state: null, waiting: new WaitingCalls(), openCall: (id) => this.focusCard(id) };
     this.top = 0; // where it was scrolled to
     root.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     new ResizeObserver(() => this.#stay()).observe(this.list);
@@ -29,7 +29,7 @@ export class Conversation {
     this.reset();
   }
 
-  /** Another thread. */
+  // Another thread.
   reset() {
     this.state = emptyState();
     this.shared.state = this.state;
@@ -40,29 +40,22 @@ export class Conversation {
     this.#schedule();
   }
 
-  /** Apply one AG-UI event. */
+  // Apply one AG-UI event.
   apply(event) {
     for (const id of reduce(this.state, event)) this.dirty.add(id);
-    if (event.type === "RUN_STARTED") this.#forgetNoted();
     if (this.dirty.size) this.#schedule();
     if (QUIET.has(event.type)) return;
     this.#announce(event.type === "MESSAGES_SNAPSHOT");
     this.onChange();
   }
 
-  /** It continues: what was noted of unknown outcomes asks for nothing more. */
-  #forgetNoted() {
-    for (const id of this.shared.noted) this.dirty.add(this.state.calls.get(id)?.message ?? ALL);
-    this.shared.noted.clear();
-  }
-
-  /** What the thread is doing. */
+  // What the thread is doing.
   get summary() {
     const { run, thread } = this.state;
     return { waiting: waitingCalls(this.state).map(({ id, name }) => ({ id, name })), running: run !== null || thread?.state === "running" };
   }
 
-  /** Go to a call, or to the decision inside it. */
+  // Go to a call, or to the decision inside it.
   focusCard(id) {
     this.#frame();
     const owner = [...this.state.calls.values()].find((call) => call.id === id || call.inside.some((one) => one.id === id));
@@ -72,7 +65,7 @@ export class Conversation {
     this.shared.cards.get(owner.id)?.focus(id);
   }
 
-  /** Show the focused reply, or else the last one, as the model wrote it; and back. */
+  // Show the focused reply, or else the last one, as the model wrote it; and back.
   toggleRaw() {
     const focused = document.activeElement?.closest?.("article.answer");
     const ids = this.state.order.filter((id) => this.views.get(id) instanceof AnswerView);
@@ -119,7 +112,7 @@ export class Conversation {
   #rebuild() {
     const raw = new Set([...(this.views ?? [])].filter(([, view]) => view.isRaw).map(([id]) => id));
     const fromEnd = this.atEnd ? 0 : this.root.scrollHeight - this.root.scrollTop;
-    for (const view of this.views?.values() ?? []) view.remove();
+    for (const view of this.views?.values() ?? []) view.remove?.();
     this.views = new Map();
     this.shared.cards.clear();
     this.shared.state = this.state;
@@ -131,12 +124,12 @@ export class Conversation {
     this.#later();
   }
 
-  /** Build the messages from an index on, above those that are built. */
+  // Build the messages from an index on, above those that are built.
   #buildTo(index) {
     while (this.first > Math.max(0, index)) this.list.prepend(this.#batch());
   }
 
-  /** The messages before the first built one, built. */
+  // The messages before the first built one, built.
   #batch() {
     const from = Math.max(0, this.first - BATCH);
     const batch = make("div", { class: "batch" }, ...this.state.order.slice(from, this.first).map((id) => this.#view(id).element));
@@ -150,7 +143,7 @@ export class Conversation {
     if (this.first > 0) idle(() => this.views === generation && this.#slice(), { timeout: 500 });
   }
 
-  /** Build some more above, and keep what is read where it is. */
+  // Build some more above, and keep what is read where it is.
   #slice() {
     const end = performance.now() + SLICE;
     const anchor = this.list.firstElementChild;
@@ -193,7 +186,7 @@ export class Conversation {
     this.top = scrollTop;
   }
 
-  /** Stay at the end, if it is there and was not scrolled since. @returns {boolean} whether it is there */
+  // Stay at the end, if it is there and was not scrolled since. → whether it is there
   #stay() {
     if (this.root.scrollTop < this.top) this.#scrolled();
     if (this.atEnd) this.#toEnd();

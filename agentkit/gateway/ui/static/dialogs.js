@@ -1,6 +1,6 @@
-// Dialogs: a question, the key, the list of keys, the command palette. Escape closes; the focus returns by itself.
+// Dialogs: a question, the key, the list of keys. Escape closes; the focus returns by itself.
 
-import { button, make } from "./dom.js";
+import { make } from "./dom.js";
 
 function show(dialog) {
   document.body.append(dialog);
@@ -46,37 +46,4 @@ export function showKeys(rows) {
     list.append(make("dt", {}, ...keys.split(" ").map((key) => make("kbd", {}, key))), make("dd", {}, text));
   }
   return ask("Keys", list, make("button", {}, "Close"));
-}
-
-// The command palette. `find(query)` → a list (or a promise of one) of {group, text, run}.
-export async function palette(find) {
-  let turn = 0;
-  let drawn; // when the list is that of the text in the field
-  const name = "Threads, models, formats, actions";
-  const oninput = () => (drawn = draw());
-  const field = make("input", { "aria-label": name, placeholder: name, autocomplete: "off", spellcheck: "false", oninput });
-  const list = make("div", { id: "palette-list" });
-  const row = ({ group, text, run }) => {
-    const row = button("", () => (dialog.close(""), run()));
-    row.append(make("span", { class: "name" }, text), make("span", { class: "group" }, group));
-    return row;
-  };
-  const draw = async () => {
-    const own = ++turn;
-    const items = await find(field.value.trim());
-    if (own === turn) list.replaceChildren(...(items.length ? items.map(row) : [make("p", {}, "Nothing found")]));
-  };
-  const onkeydown = async (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    const enter = event.key === "Enter" && event.target === field && !event.isComposing;
-    if (!step && !enter) return;
-    event.preventDefault();
-    const stops = [field, ...list.querySelectorAll("button")];
-    if (step) return void stops.at((stops.indexOf(event.target) + step) % stops.length).focus();
-    await drawn;
-    list.querySelector("button")?.click();
-  };
-  const dialog = make("dialog", { class: "palette", "aria-label": "Command palette", onkeydown }, field, list);
-  await draw();
-  await show(dialog);
 }

@@ -7,7 +7,7 @@ import { asText, shown } from "./values.js";
 const ABSENT = Symbol("absent");
 const INVALID = Symbol("invalid");
 
-/** Fields for all properties of a schema and for all arguments. */
+// Fields for all properties of a schema and for all arguments.
 export class ArgumentForm {
   constructor(given, schema) {
     const { properties = {}, required = [] } = schema ?? {};
@@ -16,14 +16,14 @@ export class ArgumentForm {
     this.element = make("div", { class: "form" }, ...this.fields.map((field) => field.element));
   }
 
-  /** The arguments, or null if a field is not valid. */
+  // The arguments, or null if a field is not valid.
   read() {
     const values = this.fields.map((field) => [field.name, field.read()]);
     if (values.some(([, value]) => value === INVALID)) return null;
     return Object.fromEntries(values.filter(([, value]) => value !== ABSENT));
   }
 
-  /** Show errors by path (`a`, `a.b`, `/a/b`). @returns {boolean} whether there are any */
+  // Show errors by path (`a`, `a.b`, `/a/b`). → whether there are any
   showErrors(errors) {
     for (const field of this.fields) field.fault.textContent = "";
     const found = Object.entries(errors ?? {});
@@ -41,7 +41,7 @@ export class ArgumentForm {
   }
 }
 
-/** A schema whose only alternative to null is taken. */
+// A schema whose only alternative to null is taken.
 function plain(schema) {
   const all = schema.anyOf ?? schema.oneOf ?? [schema.type].flat().map((type) => ({ type }));
   const some = all.filter(({ type }) => type !== "null");
@@ -106,7 +106,7 @@ const json = (text) => parsed(text) ?? (text.trim() === "null" ? null : INVALID)
 const READ = { text: (text) => text, number, integer: number, "yes or no": json, choice: json, JSON: json };
 const KINDS = { string: "text", number: "number", integer: "integer", boolean: "yes or no" };
 
-/** How a value is edited. One of another type than the schema's is shown as it is, as JSON. */
+// How a value is edited. One of another type than the schema's is shown as it is, as JSON.
 function kindOf(schema, value, given) {
   if (schema.enum) return "choice";
   const type = schema.type ?? (given ? typeof value : "");

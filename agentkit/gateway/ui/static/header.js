@@ -1,24 +1,14 @@
 // The open thread's header: title, model, format, use, menu, allowed tools; and the banners under it.
 
 import { $, button, icon, make, on } from "./dom.js";
+import { useText } from "./values.js";
 
-export const EXPORTS = [
+const EXPORTS = [
   ["json", "Export: JSON (agentkit)"],
   ["openai", "Export: OpenAI messages"],
   ["anthropic", "Export: Anthropic messages"],
   ["markdown", "Export: Markdown"],
 ];
-
-function short(count) {
-  const [unit, sign] = count < 1000 ? [1, ""] : count < 999500 ? [1e3, "k"] : [1e6, "M"];
-  return `${Number((count / unit).toPrecision(3))}${sign}`;
-}
-
-function useText({ inputTokens = 0, outputTokens = 0 } = {}, cost = null) {
-  if (!inputTokens && !outputTokens) return "";
-  const money = cost === null ? "" : ` · $${cost < 0.995 ? cost.toPrecision(2) : cost.toFixed(2)}`;
-  return `${short(inputTokens)} in · ${short(outputTokens)} out${money}`;
-}
 
 function fill(select, options, value) {
   const values = options.map(([each]) => each);
@@ -28,7 +18,7 @@ function fill(select, options, value) {
 }
 
 // The formats that can be chosen for a model: a model object of Python has one of its own.
-export const formatsOf = ({ choices, formats }, model) => choices.find((each) => each.model === model)?.formats ?? formats;
+const formatsOf = ({ choices, formats }, model) => choices.find((each) => each.model === model)?.formats ?? formats;
 
 export class Header {
   // `actions`: change({title} | {model} | {format} | {revoke}), exportAs(form), fork(), remove()

@@ -3,9 +3,9 @@
 import { api, follow, onKeyWanted, takeKey } from "./api.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
-import { askForKey, confirm, palette } from "./dialogs.js";
+import { askForKey, confirm } from "./dialogs.js";
 import { $, button, icon, make, on, say } from "./dom.js";
-import { EXPORTS, Header, formatsOf, showBanners } from "./header.js";
+import { Header, showBanners } from "./header.js";
 import { installKeys } from "./keys.js";
 import { Outbox } from "./outbox.js";
 import { ThreadList, addressOf } from "./threads.js";
@@ -46,7 +46,6 @@ const conversation = new Conversation(
   {
     decide: (call, decision) => api.decide(page.id, { call, ...decision }),
     outcome: (call, outcome) => api.outcome(page.id, { call, ...outcome }),
-    continue_: () => attempt(() => api.resume(page.id)),
     fork,
     copy,
     highlight: api.highlight,
@@ -285,6 +284,11 @@ function toggleThreads() {
   $(shown ? "hide-threads" : "show-threads").focus({ preventScroll: true });
 }
 
+function search() {
+  if ($("threads").inert) toggleThreads();
+  $("search").select();
+}
+
 const fitWidth = () => showThreads(!narrow.matches && localStorage.getItem("agentkit.threads") !== "hidden");
 const closeDrawer = () => document.body.classList.contains("drawer") && toggleThreads();
 
@@ -296,33 +300,8 @@ function setTheme(theme) {
 
 const nextTheme = () => setTheme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % 3]);
 
-async function commands(query) {
-  const { setup, thread } = page;
-  const rows = [];
-  const add = (group, text, run) => rows.push({ group, text, run });
-  add("action", "New thread", () => go("#/"));
-  if (page.id) {
-    if (thread?.state === "running" || thread?.waiting) add("action", "Stop", () => composer.stop());
-    add("action", "Rename this thread", () => header.rename());
-    add("action", "Fork this thread", () => fork());
-    add("action", "Delete this thread", remove);
-    add("action", "Show calls as the model wrote them", () => conversation.toggleRaw());
-    for (const [form, text] of EXPORTS) add("action", text, () => exportAs(form));
-  }
-  add("action", "Other colours", nextTheme);
-  add("action", "Show all keys", () => help());
-  for (const { model, label } of setup.choices) add("model", label, () => change({ model }));
-  for (const format of formatsOf(setup, (thread ?? page.chosen).model)) add("format", format, () => change({ format }));
-  const words = query.toLowerCase().split(/\s+/);
-  const fits = ({ group, text }) => words.every((word) => `${group} ${text}`.toLowerCase().includes(word));
-  const { threads } = query ? await api.threads({ q: query, limit: 8 }).catch(() => list) : list;
-  const link = ({ id, title }) => ({ group: "thread", text: title || "Untitled", run: () => go(addressOf(id)) });
-  const found = threads.slice(0, 8).map(link);
-  return query ? [...rows.filter(fits), ...found] : [...found.slice(0, 4), ...rows];
-}
-
 const help = installKeys([
-  ["Ctrl K", "Find a thread, a model, a format or an action", () => palette(commands)],
+  ["Ctrl K", "Find a thread", search],
   ["Ctrl B", "Show or hide the threads", toggleThreads],
   ["/", "Write a message", () => $("text").focus()],
   ["w", "Go to the next call that waits for you", nextWaiting],

@@ -7,50 +7,45 @@ import { button, make } from "./dom.js";
 import { MarkdownStream } from "./markdown.js";
 import { rawReply } from "./raw.js";
 import { isFinal, textOf } from "./state.js";
-import { duration, highlight, picture, shown } from "./values.js";
+import { duration, highlight, picture, shown, useText } from "./values.js";
 
 const FOLD = 3; // finished calls in a row that become one line
 
 const clock = (epoch) => new Date(epoch * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-const number = (n) => n.toLocaleString("en");
 
-/** Copy a text, and say on the button that it is done. */
+// Copy a text, and say on the button that it is done.
 async function copy(text, element, actions) {
   await actions.copy(text);
   element.textContent = "Copied";
   setTimeout(() => (element.textContent = "Copy"), 1500);
 }
 
-/** The buttons of a message: copy its text; fork after it, once it is stored. */
+// The buttons of a message: copy its text; fork after it, once it is stored.
 function footerButtons(text, seq, actions) {
   const quiet = (label) => ({ class: "quiet", "aria-label": label });
   const copied = button("Copy", () => copy(text(), copied, actions), quiet("Copy the message"));
   return seq === undefined ? [copied] : [copied, button("Fork", () => actions.fork(seq), quiet("Fork the thread after this message"))];
 }
 
-const texts = (parts) => parts.filter(({ type }) => type === "text").map(({ text }) => text).join("\n\n");
+const article = (name, title, props, ...content) => make("article", { class: name, tabindex: "-1", ...props }, make("h2", { class: "hidden" }, title), ...content);
 
 export class UserView {
   constructor(message, shared) {
     this.shared = shared;
     this.content = make("div", { class: "said" });
     this.footer = make("footer");
-    this.element = make("article", { class: "user", tabindex: "-1" }, make("h2", { class: "hidden" }, "You"), this.content, this.footer);
+    this.element = article("user", "You", {}, this.content, this.footer);
     this.update(message);
   }
 
   update(message) {
-    this.message = message;
     const { content, queued, seq, created } = message;
     const parts = typeof content === "string" ? [{ type: "text", text: content }] : content;
     this.content.replaceChildren(...parts.map(userPart));
     this.element.classList.toggle("queued", queued);
+    const text = () => parts.flatMap((part) => part.text ?? []).join("\n\n");
     const state = make("span", {}, queued ? "queued: sent when the agent has finished" : created ? clock(created) : "");
-    this.footer.replaceChildren(...footerButtons(() => texts(parts), seq, this.shared.actions), state);
-  }
-
-  remove() {
-    this.element.remove();
+    this.footer.replaceChildren(...footerButtons(text, seq, this.shared.actions), state);
   }
 }
 
@@ -66,7 +61,7 @@ export class AnswerView {
     this.meta = make("span");
     this.rawButton = button("As written", () => this.toggleRaw(), { class: "quiet", "aria-pressed": "false", title: "r" });
     this.footer = make("footer");
-    this.element = make("article", { class: "answer", tabindex: "-1", onclick: (event) => this.#copyCode(event) }, make("h2", { class: "hidden" }, "Reply"), this.content, this.end, this.footer);
+    this.element = article("answer", "Reply", { onclick: (event) => this.#copyCode(event) }, this.content, this.end, this.footer);
     this.update(message);
   }
 
@@ -75,7 +70,7 @@ export class AnswerView {
   }
 
   update(message) {
-    if (this.message && (message !== this.message || message.parts.length < this.parts.length)) this.#clear();
+    if (this.message && (message !== this.message || message.parts.length < this.parts.length)) this.remove();
     this.message = message;
     this.element.hidden = !message.parts.length && !message.problem && !message.open;
     this.element.setAttribute("aria-busy", String(message.open));
@@ -98,18 +93,14 @@ export class AnswerView {
     if (open) this.#drawRaw();
   }
 
-  /** Show the rendered reply with its calls unfolded. */
+  // Show the rendered reply with its calls unfolded.
   showCards() {
     if (this.raw) this.toggleRaw();
     for (const fold of this.content.querySelectorAll("details.fold")) fold.open = true;
   }
 
+  // Its parts leave the page.
   remove() {
-    this.#clear();
-    this.element.remove();
-  }
-
-  #clear() {
     for (const part of this.parts) part.remove?.();
     this.parts = [];
     this.content.replaceChildren();
@@ -145,7 +136,7 @@ export class AnswerView {
     return this.footer.replaceChildren(this.meta, ...footerButtons(text, this.seq, this.shared.actions), this.rawButton);
   }
 
-  /** Put finished calls that follow each other into one line, but not the last ones of a reply that is being written. */
+  // Put finished calls that follow each other into one line, but not the last ones of a reply that is being written.
   #fold() {
     const { parts } = this.message;
     for (let at = 0; at < parts.length; at++) {
@@ -193,11 +184,10 @@ const ENDS = {
 };
 
 function metaText({ model, seconds, usage, cost, created }) {
-  const tokens = usage?.outputTokens === undefined ? "" : `${number(usage.inputTokens ?? 0)} in, ${number(usage.outputTokens)} out`;
-  return [created && clock(created), model, seconds && duration(seconds), tokens, cost && `$${cost.toFixed(4)}`].filter(Boolean).map(shown).join(" · ");
+  return [created && clock(created), model, seconds && duration(seconds), useText(usage, cost)].filter(Boolean).map(shown).join(" · ");
 }
 
-/** A part whose text grows. */
+// A part whose text grows.
 class Growing {
   read = 0;
   text = new Text();

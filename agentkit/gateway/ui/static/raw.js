@@ -7,7 +7,7 @@ import { asText, scroller, shown } from "./values.js";
 
 const TINTS = 3;
 
-/** A reply as it was written. `open(id)` shows a call's card. */
+// A reply as it was written. `open(id)` shows a call's card.
 export function rawReply({ parts, written }, calls, open) {
   const found = parts.filter((part) => part.kind === "call").map((part) => calls.get(part.id));
   const span = (call) => {
@@ -21,7 +21,7 @@ export function rawReply({ parts, written }, calls, open) {
   return make("div", { class: "raw" }, nothing || text, ...native, ...found.flatMap(remarks));
 }
 
-/** One call as it was written, with what was repaired or refused. */
+// One call as it was written, with what was repaired or refused.
 export function rawCall(call) {
   const how = call.raw ? `format ${call.format ?? "unknown"}` : "a native call, as JSON";
   return [make("p", { class: "small" }, how), scroller("output", "The call as it was written", shown(call.raw || nativeText(call))), ...remarks(call)];
@@ -29,7 +29,7 @@ export function rawCall(call) {
 
 const nativeText = ({ name, arguments: values, chunks }) => asText({ name, arguments: values ?? chunks.join("") });
 
-/** The written text, in which each call's own text is found from left to right. */
+// The written text, in which each call's own text is found from left to right.
 function ofWritten(written, calls, span) {
   const nodes = [];
   let at = 0;
@@ -42,7 +42,7 @@ function ofWritten(written, calls, span) {
   return [...nodes, shown(written.slice(at))];
 }
 
-/** What was repaired in a call, and why it was refused. */
+// What was repaired in a call, and why it was refused.
 function remarks(call) {
   const { repairs, error } = call;
   const note = (kind, title, text) => make("p", { class: kind }, make("b", {}, title), shown(text ?? ""));

@@ -5,25 +5,25 @@
 // kept as the array of its deltas, so that one more costs the same after any length. A message has `parts`: words
 // {kind: "text" | "thinking" | "invented" | "unread", chunks} and calls {kind: "call", id}.
 
-/** What `reduce` returns when the messages are other ones. */
+// What `reduce` returns when the messages are other ones.
 export const ALL = "*";
 
 const FINAL = new Set(["done", "failed", "denied", "stopped", "skipped", "interrupted"]);
 
-/** Whether a call has its answer. */
+// Whether a call has its answer.
 export const isFinal = (call) => FINAL.has(call.status);
 
 export function emptyState() {
   return { thread: null, order: [], messages: new Map(), calls: new Map(), run: null, turn: "" };
 }
 
-/** Apply one event. @returns {Iterable<string>} the ids of the messages that changed, or ALL */
+// Apply one event. → the ids of the messages that changed, or ALL
 export function reduce(state, event) {
   const changed = event.type === "CUSTOM" ? CUSTOM[event.name]?.(state, event.value) : EVENTS[event.type]?.(state, event);
   return changed ?? [];
 }
 
-/** All calls that wait for a person, those inside other calls included, in the order of the page. */
+// All calls that wait for a person, those inside other calls included, in the order of the page.
 export function waitingCalls(state) {
   return [...state.calls.values()].flatMap((call) => {
     const inside = call.inside.filter((one) => !one.decided);
@@ -31,7 +31,7 @@ export function waitingCalls(state) {
   });
 }
 
-/** The whole text of a part. */
+// The whole text of a part.
 export const textOf = (part) => part.chunks.join("");
 
 const EVENTS = {
@@ -134,7 +134,7 @@ function newCall(id, name) {
   };
 }
 
-/** Put a new message where it belongs: an answer before the messages that are still queued. */
+// Put a new message where it belongs: an answer before the messages that are still queued.
 function insert(state, message) {
   state.messages.set(message.id, message);
   let place = state.order.length;
@@ -143,13 +143,13 @@ function insert(state, message) {
   return message;
 }
 
-/** The answer with an id, made if it is new. */
+// The answer with an id, made if it is new.
 const assistant = (state, id) => state.messages.get(id) ?? insert(state, newMessage(id, "assistant", state.run ?? ""));
 
-/** What a run has written. */
+// What a run has written.
 const written = (state, run) => [...state.messages.values()].filter((message) => message.run === run);
 
-/** Empty an answer that is sent again. Its place stays. */
+// Empty an answer that is sent again. Its place stays.
 function clear(state, { id, role, run, parts }) {
   for (const part of parts) state.calls.delete(part.id);
   state.messages.set(id, newMessage(id, role, run));
@@ -173,7 +173,7 @@ function addCall(state, message, call) {
 
 const ofReasoning = (id) => id.replace(/-r\d+$/, "");
 
-/** Change a call. @returns its message */
+// Change a call. → its message
 function change(state, id, how) {
   const call = state.calls.get(id);
   if (!call) return;
@@ -181,7 +181,7 @@ function change(state, id, how) {
   return [call.message];
 }
 
-/** A call by its id; `outer/inner` is a call inside another one. */
+// A call by its id; `outer/inner` is a call inside another one.
 function find(state, id) {
   const call = state.calls.get(id);
   if (call) return { call };
@@ -208,7 +208,7 @@ function answer(call, content, about, error) {
   if (error) call.error ??= { message: error };
 }
 
-/** End a run's answers. What is still written or running did not come to its end. */
+// End a run's answers. What is still written or running did not come to its end.
 function settle(state, run, how) {
   const messages = written(state, run);
   if (state.run === run) state.run = null;
@@ -220,7 +220,7 @@ function settle(state, run, how) {
   return messages.map(({ id }) => id);
 }
 
-/** A call that was being written when a person stopped the reply did not fail. */
+// A call that was being written when a person stopped the reply did not fail.
 function cutByStop(call, message) {
   if (call.code === "truncated_call" && message.state === "stopped") call.status = "stopped";
 }
@@ -237,14 +237,14 @@ function close(message) {
   for (const part of message.parts) if (part.kind === "thinking") part.done = true;
 }
 
-/** The process that ran an interrupted thread is dead, which may show only once its lease has expired: its calls are unknown. */
+// The process that ran an interrupted thread is dead, which may show only once its lease has expired: its calls are unknown.
 function lose({ thread, calls }) {
   const lost = thread?.state === "interrupted" ? [...calls.values()].filter(({ status }) => status === "running") : [];
   for (const call of lost) call.status = "unknown";
   return lost.map(({ message }) => message);
 }
 
-/** The named members that are given. */
+// The named members that are given.
 function known(from, names) {
   return Object.fromEntries(names.filter((name) => from?.[name] != null).map((name) => [name, from[name]]));
 }

@@ -11,15 +11,15 @@ const PICTURES = /^image\/(?:png|jpeg|gif|webp|avif|bmp)$/;
 const HIDDEN =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202f\u205f-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb]|[\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu;
 
-/** A text in which characters that do not show, or that reorder others, are spelt out. */
+// A text in which characters that do not show, or that reorder others, are spelt out.
 export function shown(text) {
   return String(text).replace(HIDDEN, (char) => `⟨U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
-/** A value as text: a string as it is, anything else as JSON. */
+// A value as text: a string as it is, anything else as JSON.
 export const asText = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2) ?? "null");
 
-/** Seconds for a person: "53 ms", "1.2 s", "4 min 10 s". */
+// Seconds for a person: "53 ms", "1.2 s", "4 min 10 s".
 export function duration(seconds) {
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
@@ -27,22 +27,33 @@ export function duration(seconds) {
   return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${whole % 60} s`;
 }
 
-/** A text in a box that scrolls. */
+function short(count) {
+  const [unit, sign] = count < 1000 ? [1, ""] : count < 999500 ? [1e3, "k"] : [1e6, "M"];
+  return `${Number((count / unit).toPrecision(3))}${sign}`;
+}
+
+// Tokens and cost for a person: "1.2k in · 80 out · $0.012"; empty without tokens.
+export function useText({ inputTokens = 0, outputTokens = 0 } = {}, cost = null) {
+  if (!inputTokens && !outputTokens) return "";
+  const money = cost === null ? "" : ` · $${cost < 0.995 ? cost.toPrecision(2) : cost.toFixed(2)}`;
+  return `${short(inputTokens)} in · ${short(outputTokens)} out${money}`;
+}
+
+// A text in a box that scrolls.
 export const scroller = (name, label, ...content) => make("pre", { class: name, tabindex: "0", "aria-label": label }, ...content);
 
 const small = (text) => make("p", { class: "small" }, text);
 
-/** Names and whole values of arguments. */
+// Names and whole values of arguments.
 export function rows(values) {
   const list = make("dl", { class: "rows" });
   for (const [name, value] of Object.entries(values)) {
-    const kind = typeof value === "string" ? "text" : "other";
-    list.append(make("dt", {}, shown(name)), make("dd", { class: kind }, value === "" ? make("i", {}, "empty") : shown(asText(value))));
+    list.append(make("dt", {}, shown(name)), make("dd", {}, value === "" ? make("i", {}, "empty") : shown(asText(value))));
   }
   return list;
 }
 
-/** What a call would do: its edit, text or program, then the other arguments. */
+// What a call would do: its edit, text or program, then the other arguments.
 export function effectView(call, actions) {
   const { target, note, edits, body = [], language, rest = {} } = call.effect ?? { rest: call.arguments ?? {} };
   const parts = [];
@@ -55,7 +66,7 @@ export function effectView(call, actions) {
 
 const SIGNS = { "+": ["added", "ins"], "-": ["removed", "del"] };
 
-/** Lines that start with a space, `-` or `+`; equal signs in a row are one element. */
+// Lines that start with a space, `-` or `+`; equal signs in a row are one element.
 function diff(lines) {
   const box = scroller("diff", "Edit");
   for (let at = 0; at < lines.length; ) {
@@ -74,7 +85,7 @@ function code(text, language, actions) {
   return scroller("program", "Text", inner);
 }
 
-/** Colour a finished piece of code. Its text stays the same, whatever the server answers. */
+// Colour a finished piece of code. Its text stays the same, whatever the server answers.
 export async function highlight(element, language, actions) {
   const text = element.textContent;
   if (!text || text.length > LONGEST || !actions.highlight) return;
@@ -83,7 +94,7 @@ export async function highlight(element, language, actions) {
   element.replaceChildren(...tokens.map(([name, piece]) => (name ? make("span", { class: `tok-${name}` }, piece) : piece)));
 }
 
-/** The content of a result: a text or a list of parts. */
+// The content of a result: a text or a list of parts.
 export function resultView(content) {
   if (content == null || content === "") return [small("It returned nothing.")];
   return typeof content === "string" ? [textView(content)] : content.map(partView);
@@ -93,7 +104,7 @@ function partView(part) {
   return part.type === "text" ? textView(part.text) : picture(part) ?? small(`A part of type ${shown(part.type)}, which is not shown.`);
 }
 
-/** A picture that came with the message; one that lies elsewhere is not loaded. */
+// A picture that came with the message; one that lies elsewhere is not loaded.
 export function picture(part) {
   const { type, value, mimeType = part.mimeType } = part.source ?? { type: "data", value: part.data };
   if (type !== "data" || !value || !PICTURES.test(mimeType)) return null;
@@ -125,13 +136,13 @@ function table(list) {
   );
 }
 
-/** Reads the JSON text of arguments while it streams, as lines "name: value" without quotes and escapes. */
+// Reads the JSON text of arguments while it streams, as lines "name: value" without quotes and escapes.
 export class LiveArguments {
   #open = ""; // an escape that is cut
   #depth = 0;
   #string = false;
 
-  /** @returns {string} what to add to the text */
+  // → what to add to the text
   read(delta) {
     const text = this.#open + delta;
     const token = /\\(?:u[\da-f]{4}|[^u])|[^\\]/giy;
