@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from agentkit.agent import Agent
@@ -59,6 +60,7 @@ class ThreadHub:
         self._repairs: dict[tuple[str, str], list[dict[str, str]]] = {}  # by format and text: reading takes 0.6 ms
         self._tokens: CodeTokens | None = None
         self._live: dict[str, LiveThread] = {}
+        self._used: Counter[str] = Counter()  # how many requests use each thread
 
     def get(self, id: str) -> LiveThread:
         """The thread of this id."""
@@ -74,8 +76,20 @@ class ThreadHub:
     def forget_unused(self, id: str) -> None:
         """Forget a thread if nobody uses it."""
         thread = self._live.get(id)
-        if thread is not None and thread.unused:
+        if thread is not None and thread.unused and not self._used[id]:
             del self._live[id]
+
+    @contextmanager
+    def use(self, id: str) -> Iterator[None]:
+        """Keep a thread for the time of the block: another request that waits for its lock must find the same one."""
+        self._used[id] += 1
+        try:
+            yield
+        finally:
+            self._used[id] -= 1
+            if not self._used[id]:
+                del self._used[id]
+                self.forget_unused(id)
 
     def drop(self, thread: LiveThread) -> None:
         """Forget a thread that was deleted, and end the streams of those who follow it."""

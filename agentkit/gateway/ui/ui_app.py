@@ -158,14 +158,12 @@ class Page:
         body = await _body(receive, headers, config) if method in ("POST", "PATCH") else {}
         query = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
         asked = ApiRequest(id, query, body, headers)
-        try:
+        with self.hub.use(id):
             reply = await _known_errors(handler(self, asked))
             if isinstance(reply, PageReply):
                 await _send(sender, reply)
             else:
                 await self._stream(receive, sender, reply, config)
-        finally:
-            self.hub.forget_unused(id)
 
     async def _file(self, path: str, method: str, headers: Mapping[bytes, bytes], sender: ReplySender) -> None:
         if method not in ("GET", "HEAD"):
