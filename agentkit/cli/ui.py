@@ -8,8 +8,9 @@ import re
 import sys
 import threading
 import webbrowser
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -93,6 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     config = _config(arguments)
     with _page_agent(arguments) as found:
+        names = {found.agent.model.name, *(choice.name for choice in found.choices)}
+        threading.Thread(target=_load_sdks, args=(names,), daemon=True).start()
         gateway = Gateway(config, WIRES, os.environ, page=_page(found))
         serve_gateway(gateway, lambda address: _greet(address, arguments, found))
     return 0
@@ -182,6 +185,16 @@ def _option(choice: ModelChoice, model: Model) -> ModelOption:
     if is_reference(choice.model):
         return ModelOption(model.name, choice.model, lambda _: model)
     return ModelOption(model.name, choice.model, lambda format: choice.with_format(format).create())
+
+
+def _load_sdks(models: Iterable[str]) -> None:
+    """Load the SDKs of these models: at the first message, all of the page would wait for them."""
+    from agentkit.models.vendors import ANTHROPIC, OPENAI
+
+    vendors = {"openai": OPENAI, "responses": OPENAI, "anthropic": ANTHROPIC}
+    for vendor in {vendors.get(name.partition(":")[0]) for name in models}:
+        if vendor is not None:
+            import_module(vendor.sdk)
 
 
 def _page(found: PageAgent) -> Page:

@@ -98,10 +98,10 @@ def test_any_cutting_gives_the_same_elements(page: Modules, text: str) -> None:
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_text_takes_linear_time(page: Modules, piece: str) -> None:
-    """Four times the text may take at most six times as long; below 100 ms nothing is compared."""
+    """Four times the text takes far less than sixteen times as long; below 200 ms nothing is compared."""
     short, long, same = page.run(
         """(piece) => {
-          const time = (n) => Math.min(...[1, 2].map(() => {
+          const time = (n) => Math.min(...[1, 2, 3].map(() => {
             const text = piece.repeat(Math.ceil(n / piece.length));
             const start = performance.now();
             draw([text]);
@@ -114,7 +114,7 @@ def test_hostile_text_takes_linear_time(page: Modules, piece: str) -> None:
         piece,
     )
     assert same
-    assert long < 100 or long < 6 * short
+    assert long < 200 or long < 9 * short
 
 
 def test_a_table_of_very_many_columns_is_text(page: Modules) -> None:

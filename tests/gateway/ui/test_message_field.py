@@ -139,7 +139,12 @@ def test_escape_stops_and_the_draft_stays(server: PageServer, tabs: Tabs) -> Non
 
 def test_two_quick_messages_open_one_thread(server: PageServer, tabs: Tabs) -> None:
     tab = tabs.new()
-    tab.page.route("**/ui/api/threads", lambda route: (tab.page.wait_for_timeout(300), route.continue_()))
+
+    def delay(route: Any) -> None:
+        tab.page.wait_for_timeout(300)
+        route.continue_()
+
+    tab.page.route("**/ui/api/threads", delay)
     tab.say("one")
     tab.say("two")
     tab.sees("one", "two", "You said two.")
