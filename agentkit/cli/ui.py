@@ -180,10 +180,10 @@ def _made(arguments: argparse.Namespace, stack: ExitStack) -> PageAgent:
 
 def _option(choice: ModelChoice, model: Model) -> ModelOption:
     """A model as a choice of the page; a model object of Python has its own format."""
-    from agentkit.gateway.ui.page_models import ModelOption
+    from agentkit.gateway.ui.page_models import ModelOption, format_of
 
     if is_reference(choice.model):
-        return ModelOption(model.name, choice.model, lambda _: model)
+        return ModelOption(model.name, choice.model, lambda _: model, format_of(model))
     return ModelOption(model.name, choice.model, lambda format: choice.with_format(format).create())
 
 

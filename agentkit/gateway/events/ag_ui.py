@@ -198,7 +198,7 @@ class AgUiRun(RunEncoder):
     def _write_answer(self, event: Answered) -> None:
         id, result = event.call.id, event.result
         seconds = event.seconds if isinstance(event, ToolCompleted | ToolFailed) else None
-        how = _ours(status=call_status(result.code), code=result.code, seconds=seconds)
+        how = _ours(status=call_status(result.code, result.error or ""), code=result.code, seconds=seconds)
         ids = {"messageId": f"{id}-result", "toolCallId": id, "role": "tool"}
         self._put("TOOL_CALL_RESULT", **ids, content=content_of(page_content(result)), metadata=how)
 

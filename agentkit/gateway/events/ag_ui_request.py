@@ -66,21 +66,30 @@ def input_of(body: Mapping[str, Any]) -> PageRequest:
 def _new_messages(messages: list[Fields], first: int) -> Iterator[NewMessage]:
     for n, message in enumerate(messages[first:], first):
         at = f"messages[{n}]"
-        if message.get("role") == "user" and (said := _said(message, at)) is not None:
+        if message.get("role") == "user" and (said := said_in(message.get("content"), f"{at}.content")) is not None:
             yield NewMessage(id_at(message.get("id"), f"{at}.id"), said)
 
 
 def _words(messages: list[Fields]) -> Iterator[UserMessage | AssistantMessage]:
     for n, message in enumerate(messages):
         at = f"messages[{n}]"
-        if message.get("role") == "user" and (said := _said(message, at)) is not None:
+        if message.get("role") == "user" and (said := said_in(message.get("content"), f"{at}.content")) is not None:
             yield said
         elif message.get("role") == "assistant" and (text := text_at(message.get("content"), at)).strip():
             yield AssistantMessage(text)
 
 
-def _said(message: Fields, at: str) -> UserMessage | None:
-    return user_message(tuple(content_at(message.get("content"), f"{at}.content", _part)))
+def said_in(content: Any, at: str) -> UserMessage | None:
+    """Return the message of a user with this content; None if it says nothing.
+
+    Args:
+        content: a string, or AG-UI's parts.
+        at: where it is in the request.
+
+    Raises:
+        RequestRefused: status 400; it is neither, or has a file other than an image.
+    """
+    return user_message(tuple(content_at(content, at, _part)))
 
 
 def _part(part: Fields, at: str) -> Part:

@@ -168,7 +168,7 @@ class AiSdkRun(RunEncoder):
         id, result = event.call.id, event.result
         parts = page_content(result)
         text = "".join(part.text for part in parts if not isinstance(part, ImagePart))
-        match call_status(result.code):
+        match call_status(result.code, text):
             case "done":
                 self._put("tool-output-available", toolCallId=id, output=_output(result, text))
                 for part in parts:

@@ -145,9 +145,12 @@ def image_of(data: Any, media_type: Any, at: str) -> ImagePart:
         RequestRefused: status 400; it is not an image.
     """
     try:
-        return ImagePart(base64.b64decode(text_at(data, at), validate=True), text_at(media_type, at))
+        image = ImagePart(base64.b64decode(text_at(data, at), validate=True), text_at(media_type, at)).repaired_image
     except (binascii.Error, ValueError) as e:
         raise invalid(at, f"expected an image in base64, and its type: {e}") from None
+    if (fault := image.fault) is not None:  # a provider would refuse the conversation from now on
+        raise invalid(at, fault)
+    return image
 
 
 def linked_image(url: Any, at: str) -> ImagePart:

@@ -37,6 +37,7 @@ from agentkit.events import (
 from agentkit.messages import ResultContent, ToolCall
 from agentkit.models.argument_text import ArgumentText, ContradictedArguments
 from agentkit.processor.error_results import cap
+from agentkit.processor.not_run import PREFIX
 from agentkit.tool.result import ToolResult
 from agentkit.toolspec import ToolSpec
 
@@ -64,8 +65,15 @@ _CUT: Final = "the reply was interrupted inside this call"
 _TOOL_EVENTS: Final = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
 
 
-def call_status(code: ErrorCode | None) -> PageStatus:
-    """Return how a call ended, by the error code of its answer; None is the code of a success."""
+def call_status(code: ErrorCode | None, text: str) -> PageStatus:
+    """Return how a call ended.
+
+    Args:
+        code: of its answer; None for a success.
+        text: of its answer: that of a call which never started says so, also in a copy of its thread.
+    """
+    if code == "interrupted" and text.startswith(PREFIX):
+        return "skipped"
     return _STATUS.get(code, "failed")
 
 
@@ -183,10 +191,7 @@ class RunEncoder(ABC):
         self._end_span()
         for index, call in list(self._calls.items()):
             if call.id is not None:
-                known = ToolCall(call.id, call.name)
-                self._read_error(
-                    CallError(index, "truncated_call", "the reply was interrupted inside this call", known)
-                )
+                self._read_error(CallError(index, "truncated_call", _CUT, ToolCall(call.id, call.name)))
         self._calls.clear()
         if self._in_turn:
             self._in_turn = False

@@ -1,4 +1,4 @@
-"""One request to the page's API, and its fields, checked when they are read."""
+"""One request to the page's API."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentkit.gateway.client_request import RequestRefused
+from agentkit.gateway.request_fields import flag, invalid, mapping_at, text_at
 from agentkit.gateway.ui.thread_settings import LONGEST_TITLE, ThreadSettings
 
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A request.
+    """A request; its fields are checked when they are read.
 
     Args:
         id: the thread that its path names; empty for none.
@@ -26,48 +26,22 @@ class ApiRequest:
     body: Mapping[str, Any]
     headers: Mapping[bytes, bytes]
 
-    def text(self, name: str, default: str | None = None) -> str:
-        """A string of the body.
+    def text(self, name: str) -> str:
+        """A string of the body; empty if it is missing."""
+        return text_at(self.body.get(name), name)
 
-        Raises:
-            RequestRefused: it is another value, or missing without a default.
-        """
-        value = self.body.get(name)
-        if value is None and default is not None:
-            return default
-        if not isinstance(value, str):
-            raise wrong(name, "a string", value)
-        return value
-
-    def flag(self, name: str, *, default: bool | None = None) -> bool:
-        """True or false.
-
-        Raises:
-            RequestRefused: as `text`.
-        """
-        value = self.body.get(name, default)
-        if not isinstance(value, bool):
-            raise wrong(name, "true or false", value)
-        return value
+    def flag(self, name: str) -> bool:
+        """True or false, which must be there."""
+        if (found := flag(self.body, name)) is None:
+            raise invalid(name, "expected true or false, found nothing")
+        return found
 
     def mapping(self, name: str) -> Mapping[str, Any] | None:
-        """An object; None if it is missing.
-
-        Raises:
-            RequestRefused: it is another value.
-        """
-        value = self.body.get(name)
-        if value is not None and not isinstance(value, dict):
-            raise wrong(name, "an object", value)
-        return value
+        """An object; None if it is missing."""
+        return None if (found := self.body.get(name)) is None else mapping_at(found, name)
 
     def settings(self, before: ThreadSettings) -> ThreadSettings:
         """A thread's settings with the changes of this request."""
-        title = " ".join(self.text("title", before.title).split())[:LONGEST_TITLE]
-        format = self.text("format", before.format or "") or None
-        return replace(before, title=title, model=self.text("model", before.model), format=format)
-
-
-def wrong(name: str, expected: str, found: Any) -> RequestRefused:
-    """Return why a field is refused."""
-    return RequestRefused(400, f"{name}: expected {expected}, found {found!r:.60}", "invalid_request", param=name)
+        given = {name: self.text(name) for name in ("title", "model", "format") if self.body.get(name) is not None}
+        title = " ".join(given.pop("title", before.title).split())[:LONGEST_TITLE]
+        return replace(before, title=title, **given)

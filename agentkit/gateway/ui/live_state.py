@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,9 +52,10 @@ class LiveRun:
         encoder: writes its events.
         base: the number before its first event that a snapshot is followed by.
         before: the last entry that a snapshot has.
-        told: the last entry up to which clients know the messages of users.
-        said: the messages that were added here, by their number; they are told, as queued ones.
+        known: the last entry up to which clients know the messages of users.
+        said: the messages that were added here, by their number; clients know them as queued.
         unqueued: the last of them that is no longer queued.
+        task: follows it to its end; None before it is started.
         begun: whether its first event was written.
         shortened: whether its first events are forgotten.
         stopped: whether a person stopped it.
@@ -64,9 +66,10 @@ class LiveRun:
     encoder: AgUiRun
     base: int
     before: int
-    told: int
+    known: int
     said: dict[int, Entry] = field(default_factory=dict)
     unqueued: int = -1
+    task: asyncio.Task[None] | None = None
     begun: bool = False
     shortened: bool = False
     stopped: bool = False

@@ -71,7 +71,7 @@ class LiveThread:
         self._followers: set[asyncio.Event] = set()
         self._sums = ThreadSums()
         self._version = -1  # of the thread, up to which clients know it
-        self._task: asyncio.Task[None] | None = None
+        self._reading = asyncio.Lock()  # an older state must not replace a newer one
         self._poller: asyncio.Task[None] | None = None
 
     @property
@@ -196,6 +196,10 @@ class LiveThread:
         Args:
             known: whether clients know everything that is stored, since it was written here.
         """
+        async with self._reading:
+            return await self._refresh(known=known)
+
+    async def _refresh(self, *, known: bool) -> ThreadSummary:
         hub = self._hub
         stored = await hub.threads.get_thread(self.id)
         one = await hub.list.summary(stored)
@@ -258,8 +262,7 @@ class LiveThread:
                 self._hub.drop(self)
                 return
             if self.trouble.owner and is_dead(self.trouble.owner):
-                self.trouble.owner = None
-                await self.refresh()
+                self.trouble.owner, self._version = None, -1  # what it ran is no longer running
             if stored.version != self._version and self.live is None:
                 await self.renew()
 
@@ -290,18 +293,18 @@ class LiveThread:
             encoder = AgUiRun(self.id, run.id, tools=tools, about=about_call)
             last = stored.entries - 1
             self.log.forget(self.log.last)
-            self.newest = LiveRun(run, encoder, self.log.last, last, last)
-            self._task = asyncio.create_task(self._drive(self.newest))
+            self.newest = live = LiveRun(run, encoder, self.log.last, last, last)
+            live.task = asyncio.create_task(self._drive(live))
             await self.refresh(known=True)
         return None if self.live is None else self.live.run.id
 
     async def stop(self) -> None:
         """End the live run, and wait for its end."""
         self.trouble.owner = None
-        if self.live is not None and self._task is not None:
-            self.live.stopped = True
-            self.live.run.cancel()
-            await asyncio.wait([self._task], timeout=_ENDING)
+        if (live := self.live) is not None and live.task is not None:
+            live.stopped = True
+            live.run.cancel()
+            await asyncio.wait([live.task], timeout=_ENDING)
 
     async def _drive(self, live: LiveRun) -> None:
         """Follow a run to its end, even if nobody follows the thread."""
@@ -341,9 +344,9 @@ class LiveThread:
                 else:
                     await self.refresh(known=True)
         except AgentkitError as e:
-            live.over = True
             LOG.warning("thread %s: %s", self.id, e)
         finally:
+            live.over = True
             self.wake()
             hub.forget_unused(self.id)
 
@@ -393,7 +396,7 @@ class LiveThread:
 
     async def _tell_stored(self, live: LiveRun) -> None:
         """Tell what is stored now: where the run's responses are, and the messages that other programs have added."""
-        log = await read_log(self._hub.threads.store, self.id, after=live.told)
+        log = await read_log(self._hub.threads.store, self.id, after=live.known)
         for entry in log.entries:
             message = from_json(entry.body["message"]) if entry.kind != "compaction" else None
             if isinstance(message, UserMessage) and not entry.body.get(OWN) and entry.seq not in live.said:
@@ -402,4 +405,4 @@ class LiveThread:
                 about = about_response(entry, message, SnapshotFacts(self._hub.agent.registry, cost=self._hub.cost))
                 about = {name: value for name, value in about.items() if name not in ("thinking", "parts")}
                 self.tell("stored", messageId=live.encoder.message_id, **about)
-            live.told = entry.seq
+            live.known = entry.seq

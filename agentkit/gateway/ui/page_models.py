@@ -25,11 +25,13 @@ class ModelOption:
         name: its name, such as `openai:gpt-5`.
         label: how the page shows it.
         create: returns the model; its argument is the text format of its calls, None for native ones.
+        format: the only format that it can be created with; empty if there are others.
     """
 
     name: str
     label: str
     create: Callable[[str | None], Model]
+    format: str = ""
 
 
 class PageModels:
@@ -48,19 +50,29 @@ class PageModels:
     @property
     def own(self) -> tuple[str, str]:
         """The name of the agent's own model, and its format."""
-        return self.agent.model.name, _format_of(self.agent.model)
+        return self.agent.model.name, format_of(self.agent.model)
 
     def choice_of(self, settings: ThreadSettings) -> tuple[str, str]:
-        """The name of a thread's model, and its format."""
-        name, format = self.own
-        return settings.model or name, settings.format or format
+        """The name of a thread's model, and its format: the chosen one, if the model can have it."""
+        own, format = self.own
+        name = settings.model or own
+        return name, self._only_format(name) or settings.format or format
+
+    def _only_format(self, name: str) -> str:
+        """The only format of a model; empty if there are others, or no such model."""
+        own, format = self.own
+        return self._choices[name].format if name in self._choices else format if name == own else ""
 
     def to_json(self) -> dict[str, Any]:
         """The choices, and what is chosen for a new thread."""
         name, format = self.own
         labels = {name: name} | {choice.name: choice.label for choice in self._choices.values()}
-        known = [NATIVE, *(one.name for one in formats.CATALOG)] if self._choices else [format]
-        choices = [{"model": model, "label": label} for model, label in labels.items()]
+        known = [NATIVE, *(one.name for one in formats.CATALOG)]
+        only = {model: self._only_format(model) for model in labels}
+        choices = [
+            {"model": model, "label": label, **({"formats": [only[model]]} if only[model] else {})}
+            for model, label in labels.items()
+        ]
         return {"choices": choices, "formats": known, "model": name, "format": format}
 
     def check(self, settings: ThreadSettings) -> None:
@@ -100,6 +112,7 @@ class PageModels:
             await close(model)
 
 
-def _format_of(model: Model) -> str:
+def format_of(model: Model) -> str:
+    """Return the name of a model's format, `native` for native calls."""
     format: Any = model.format
     return NATIVE if format is None else str(getattr(format, "name", format))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -11,11 +10,12 @@ from agentkit.agent import call_hash
 from agentkit.agent.agent_tools import agent_of
 from agentkit.errors import ConfigError
 from agentkit.gateway.client_request import RequestRefused
+from agentkit.gateway.events.ag_ui_request import said_in
 from agentkit.gateway.ui.live_threads import LiveThread
 from agentkit.gateway.ui.thread_hub import ThreadHub
 from agentkit.gateway.ui.thread_settings import ThreadSettings
 from agentkit.gateway.ui.thread_snapshot import decision_json, is_unknown
-from agentkit.messages import ImagePart, TextPart, ToolCall, ToolMessage, UserMessage
+from agentkit.messages import TextPart, ToolCall, ToolMessage, UserMessage
 from agentkit.processor.not_run import CANCELLED
 from agentkit.schemas.words import InvalidArguments
 from agentkit.threads.conversation import is_denied
@@ -61,8 +61,13 @@ class ThreadActions:
         Args:
             id: the client's id: saying it again under the same id changes nothing.
             content: a string, AG-UI's parts, or a message.
+
+        Raises:
+            RequestRefused: the content says nothing, or is something else (400).
         """
-        message = content if isinstance(content, UserMessage) else user_message(content)
+        message = content if isinstance(content, UserMessage) else said_in(content, "content")
+        if message is None:
+            raise RequestRefused(400, "content: there is nothing in it", "invalid_request", param="content")
         thread = self._thread
         async with thread.lock:
             before = (await self._threads.get_thread(thread.id)).entries
@@ -228,42 +233,6 @@ class ThreadActions:
             raise RequestRefused(400, f"{name} is not a tool of this thread's agent", "invalid_request")
         stored = await self._threads.get_thread(self._thread.id)
         await self.change(ThreadSettings.of(stored).allowing(tool))
-
-
-def user_message(content: Any) -> UserMessage:
-    """A user's message from its content.
-
-    Args:
-        content: a string, or AG-UI's parts, of which texts and images with their data are known.
-
-    Raises:
-        RequestRefused: it is neither.
-    """
-    if isinstance(content, str):
-        content = [{"type": "text", "text": content}]
-    if not isinstance(content, list) or not content:
-        raise RequestRefused(400, "content: expected a text, or a list of parts", "invalid_request", param="content")
-    try:
-        message = UserMessage(tuple(_part(part) for part in content))
-    except (KeyError, TypeError, ValueError, ConfigError) as e:
-        found = f"content: {e}" if isinstance(e, ConfigError | ValueError) else "content: a part is not as AG-UI has it"
-        raise RequestRefused(400, found, "invalid_request", param="content") from e
-    if not message.text.strip() and not any(isinstance(part, ImagePart) for part in message.content):
-        raise RequestRefused(400, "content: there is nothing in it", "invalid_request", param="content")
-    return message
-
-
-def _part(part: Mapping[str, Any]) -> TextPart | ImagePart:
-    if part["type"] == "text":
-        return TextPart(part["text"])
-    if part["type"] != "image" or part["source"]["type"] != "data":
-        raise ValueError("expected parts of type text, or of type image with their data")
-    source = part["source"]
-    image = ImagePart(base64.b64decode(source["value"], validate=True), source.get("mimeType", "image/png"))
-    image = image.repaired_image
-    if (fault := image.fault) is not None:
-        raise ValueError(fault)
-    return image
 
 
 def _check(tool: BoundTool, arguments: Mapping[str, Any]) -> None:

@@ -30,14 +30,14 @@ class ThreadSettings:
     Args:
         title: empty for one made from the first message.
         model: the name of a choice; empty for the agent's own model.
-        format: of the calls; None for the model's own, `native` for native calls.
+        format: of the calls; empty for the model's own, `native` for native calls.
         allowed: the tools that need no approval, each with the digest that it had when that was said.
         stopped: the last entry when a person stopped the thread; -1 if that never happened.
     """
 
     title: str = ""
     model: str = ""
-    format: str | None = None
+    format: str = ""
     allowed: Mapping[str, str] = field(default_factory=dict)
     stopped: int = -1
 
@@ -52,7 +52,7 @@ class ThreadSettings:
         return cls(
             title=str(given["title"]),
             model=str(given["model"]),
-            format=None if given["format"] is None else str(given["format"]),
+            format=str(given["format"]),
             allowed={str(tool): str(digest) for tool, digest in allowed.items()},
             stopped=given["stopped"] if type(given["stopped"]) is int else -1,
         )

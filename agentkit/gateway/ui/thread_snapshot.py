@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -83,11 +83,6 @@ def messages_snapshot(log: Log, facts: SnapshotFacts, *, until: int | None = Non
             found.append(_assistant(entry, message, kept, facts))
             found += [_result(call) for call in kept if call.answer is not None]
     return found
-
-
-def waiting_by_id(waiting: Collection[ToolCall]) -> dict[str, ToolCall]:
-    """The calls by their ids."""
-    return {call.id: call for call in waiting}
 
 
 def about_call(call: ToolCall) -> PageEvent:
@@ -260,7 +255,7 @@ def _result(record: Call) -> PageEvent:
     assert isinstance(answer, ToolMessage)
     times = (record.started, record.ended)
     seconds = None if None in times else max(0.0, times[1] - times[0])  # type: ignore[operator]
-    about = {"status": call_status(answer.error), "code": answer.error, "seconds": seconds}
+    about = {"status": call_status(answer.error, answer.text), "code": answer.error, "seconds": seconds}
     said: PageEvent = {
         "id": f"{record.id}-result",
         "role": "tool",

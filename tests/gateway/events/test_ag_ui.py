@@ -35,6 +35,7 @@ from agentkit.events import (
 from agentkit.gateway.events import AgUiRun, sse
 from agentkit.messages import ImagePart, ToolCall
 from agentkit.models import ModelRequest
+from agentkit.processor.not_run import BROKEN_OFF
 from agentkit.tool.result import ToolResult
 from agentkit.toolspec import ToolSpec
 
@@ -315,6 +316,11 @@ def test_a_tool_starts() -> None:
 def test_why_a_call_has_no_output(code: Any, status: str) -> None:
     (found,) = fed(ToolSkipped(0, CALL, ToolResult(error="no", code=code)))
     assert ours(found) == {"status": status, "code": code, "seconds": None}
+
+
+def test_a_call_that_never_started_is_not_interrupted() -> None:
+    (found,) = fed(ToolSkipped(0, CALL, BROKEN_OFF.result()))
+    assert ours(found) == {"status": "skipped", "code": "interrupted", "seconds": None}
 
 
 def test_a_result_with_a_picture_is_in_parts() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any, Final
 
 import pytest
+from page_shop import PNG
 
 from agentkit.agent import Approved, Denied, call_hash
 from agentkit.gateway.client_request import RequestRefused
@@ -14,7 +16,8 @@ from agentkit.messages import AssistantMessage, ImagePart, TextPart, ToolCall, U
 
 CALL: Final = ToolCall("c:1", "add", {"a": 1})
 ID: Final = f"c:1:{call_hash(CALL)}"
-PNG: Final = bytes.fromhex("89504e470d0a1a0a")
+DAMAGED: Final = {"type": "image", "source": {"type": "data", "value": PNG[:40], "mimeType": "image/png"}}
+PICTURE: Final = ImagePart(base64.b64decode(PNG))
 
 
 def body(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -52,14 +55,13 @@ def test_the_new_messages() -> None:
 
 
 def test_pictures() -> None:
-    data = {"type": "image", "source": {"type": "data", "value": "iVBORw0KGgo=", "mimeType": "image/png"}}
+    data = {"type": "image", "source": {"type": "data", "value": PNG, "mimeType": "image/png"}}
     link = {"type": "image", "source": {"type": "url", "value": "https://example.com/a.png"}}
-    inline = {"type": "image", "source": {"type": "url", "value": "data:image/png;base64,iVBORw0KGgo="}}
+    inline = {"type": "image", "source": {"type": "url", "value": f"data:image/png;base64,{PNG}"}}
     asked = input_of(body(said([{"type": "text", "text": "What is it?"}, data, link, inline])))
     (message,) = asked.messages
-    picture = ImagePart(PNG)
     assert message.message.content == (
-        TextPart("What is it?"), picture, ImagePart(url="https://example.com/a.png"), picture,
+        TextPart("What is it?"), PICTURE, ImagePart(url="https://example.com/a.png"), PICTURE,
     )  # fmt: skip
 
 
@@ -106,6 +108,7 @@ TOOL: Final = {"name": "show", "description": "Show it.", "parameters": {}}
         ({"messages": [said([{"type": "audio", "source": {}}])]}, "an agent reads text and images, found a part of"),
         ({"messages": [said([{"type": "image", "source": {"type": "file", "value": "f"}}])]}, "an image's data or URL"),
         ({"messages": [said([{"type": "image", "source": {"type": "data", "value": "?"}}])]}, "an image in base64"),
+        ({"messages": [said([DAMAGED])]}, "messages[0].content[0]: "),
         ({"messages": [said([{"type": "image", "source": {"type": "url", "value": "a.png"}}])]}, "expects a URL"),
         ({"resume": [{"interruptId": "a", "status": "resolved"}]}, "resume[0]: expected the id of an interrupt"),
         ({"resume": [{"interruptId": "a:1", "status": "resolved"}]}, "expected approved: true or false"),
@@ -157,7 +160,7 @@ def chat(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 def test_the_new_messages_of_a_chat() -> None:
-    picture = {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,iVBORw0KGgo="}
+    picture = {"type": "file", "mediaType": "image/png", "url": f"data:image/png;base64,{PNG}"}
     asked = chat_input_of(
         chat(
             {"id": "u1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]},
@@ -166,7 +169,7 @@ def test_the_new_messages_of_a_chat() -> None:
         )
     )
     assert asked.thread_id == "t"
-    assert asked.messages == (NewMessage("u2", UserMessage(["What is it?", ImagePart(PNG)])),)
+    assert asked.messages == (NewMessage("u2", UserMessage(["What is it?", PICTURE])),)
     assert (asked.history, asked.decisions) == ((UserMessage("Hi"), AssistantMessage("Hello.")), ())
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any
 
 import pytest
@@ -343,7 +345,7 @@ def test_titles_models_and_formats_are_changed_in_mid_thread(tmp_path: Path) -> 
     with page(Agent(HeldModel(turn), [Shop()]), tmp_path / "a.db", choices) as client:
         setup = client.ask("GET", "setup")
         assert setup["choices"] == [
-            {"model": "test:held", "label": "test:held"},
+            {"model": "test:held", "label": "test:held", "formats": ["native"]},
             {"model": "test:other", "label": "Another"},
         ]
         assert "xml" in setup["formats"]
@@ -364,6 +366,30 @@ def test_titles_models_and_formats_are_changed_in_mid_thread(tmp_path: Path) -> 
         client.ask("PATCH", f"threads/{thread}", {"model": "test:held", "format": "native"})
         client.say(thread, "hello")
         assert client.settled(thread, "idle")[-1]["content"] == "You said hello."
+
+
+def test_a_model_with_one_format_has_no_other(tmp_path: Path) -> None:
+    model = ScriptedModel(["Hello."], name="test:object", format="hermes")
+    choices = [ModelOption("test:object", "module:name", lambda _: model, "hermes")]
+    with page(Agent(model, [Shop()]), tmp_path / "a.db", choices) as client:
+        assert client.ask("GET", "setup")["choices"][0]["formats"] == ["hermes"]
+        thread = client.new(format="xml")
+        assert client.ask("PATCH", f"threads/{thread}", {"title": "Mine"})["format"] == "hermes"
+
+
+def test_usage_is_counted_once_for_any_number_of_readers(world: World) -> None:
+    client, thread = world.client, world.client.new()
+    client.say(thread, "hello")
+    client.settled(thread, "idle")
+    asked = [threading.Thread(target=client.messages, args=(thread,)) for _ in range(8)]
+    for one in asked:
+        one.start()
+    for one in asked:
+        one.join()
+    spent = client.messages(thread)[-1]["metadata"]["agentkit"]["usage"]
+    with client.follow(thread) as events:
+        usage = events.until(lambda e: e.get("name") == "agentkit:thread")["value"]["usage"]
+    assert usage["inputTokens"] == spent["inputTokens"] > 0
 
 
 def test_threads_are_listed_searched_forked_exported_and_deleted(world: World) -> None:
@@ -432,6 +458,27 @@ def test_a_thread_that_another_process_runs(world: World) -> None:
         client.ask("POST", f"threads/{thread}/continue", {}, 202)
         assert client.settled(thread, "idle")[-1]["content"] == "You said hello."
         runner.run(store.aclose())
+
+
+def test_a_new_snapshot_follows_the_death_of_the_process_that_ran_a_thread(world: World) -> None:
+    program = "from agentkit.threads.owner import this_process; print(this_process(), flush=True); input()"
+    other = Popen([sys.executable, "-c", program], stdin=PIPE, stdout=PIPE, text=True)
+    assert other.stdout is not None
+    owner = other.stdout.readline().strip()
+    client, thread = world.client, world.client.new()
+
+    async def hold() -> None:
+        async with ThreadManager(world.store) as threads:
+            await threads.store.acquire(thread, owner, 60)
+
+    asyncio.run(hold())
+    with client.follow(thread) as events:
+        client.say(thread, "hello")
+        events.until(lambda e: e.get("value", {}).get("problem"))
+        other.communicate()
+        events.until(lambda e: e.get("value", {}).get("state") == "interrupted")
+        snapshot = events.until(lambda e: e["type"] == "MESSAGES_SNAPSHOT")
+    assert [m["content"] for m in snapshot["messages"]] == ["hello"]
 
 
 def test_a_provider_error_ends_the_run_and_the_thread_can_be_resumed(tmp_path: Path) -> None:

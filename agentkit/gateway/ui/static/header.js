@@ -27,6 +27,9 @@ function fill(select, options, value) {
   select.value = value;
 }
 
+// The formats that can be chosen for a model: a model object of Python has one of its own.
+export const formatsOf = ({ choices, formats }, model) => choices.find((each) => each.model === model)?.formats ?? formats;
+
 export class Header {
   // `actions`: change({title} | {model} | {format} | {revoke}), exportAs(form), fork(), remove()
   constructor(actions) {
@@ -79,7 +82,8 @@ export class Header {
     $("menu-button").hidden = !thread;
     const { model, format } = thread ?? chosen;
     fill($("model"), setup.choices.map((choice) => [choice.model, choice.label]), model);
-    fill($("format"), setup.formats.map((name) => [name, `calls: ${name}`]), format);
+    const formats = formatsOf(setup, model);
+    fill($("format"), formats.map((name) => [name, `calls: ${name}`]), formats.length > 1 ? format : formats[0]);
     const use = useText(thread?.usage, thread?.cost ?? null);
     $("usage").textContent = use;
     $("menu-usage").textContent = use || "No tokens used yet";

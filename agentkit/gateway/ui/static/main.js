@@ -5,7 +5,7 @@ import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { askForKey, confirm, palette } from "./dialogs.js";
 import { $, icon, make, say } from "./dom.js";
-import { EXPORTS, Header, showBanners } from "./header.js";
+import { EXPORTS, Header, formatsOf, showBanners } from "./header.js";
 import { installKeys } from "./keys.js";
 import { Outbox } from "./outbox.js";
 import { ThreadList } from "./threads.js";
@@ -325,7 +325,7 @@ async function commands(query) {
   for (const theme of THEMES) add("action", `Colours: ${theme}`, () => setTheme(theme));
   add("action", "Show all keys", () => help());
   for (const { model, label } of setup.choices) add("model", label, () => change({ model }));
-  for (const format of setup.formats) add("format", format, () => change({ format }));
+  for (const format of formatsOf(setup, (thread ?? page.chosen).model)) add("format", format, () => change({ format }));
   const words = query.toLowerCase().split(/\s+/);
   const fits = ({ group, text }) => words.every((word) => `${group} ${text}`.toLowerCase().includes(word));
   const { threads } = query ? await api.threads({ q: query, limit: 8 }).catch(() => list) : list;
