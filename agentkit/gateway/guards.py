@@ -64,7 +64,7 @@ class Guards:
             setting = "allowed_hosts" if page[0] == 421 else "allowed_origins"
             raise RequestRefused(page[0], f"{page[1]}; see {setting}", "forbidden")
         site = found.get(b"sec-fetch-site", b"").decode("latin-1")
-        if not allowed and site not in _OWN_PAGES and b"origin" not in found:
+        if not allowed and site not in _OWN_PAGES:
             message = f"requests from web pages are refused (Sec-Fetch-Site: {site[:20]}); see allowed_origins"
             raise RequestRefused(403, message, "forbidden")
         return "" if public else self._client(found)

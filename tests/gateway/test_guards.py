@@ -68,6 +68,7 @@ def test_web_pages(guarded: str) -> None:
         403,
         "requests from web pages are refused (Sec-Fetch-Site: cross-site); see allowed_origins",
     )
+    assert refused(guarded, origin="http://localhost:3000", sec_fetch_site="same-site")[0] == 403
     assert refused(guarded, origin="https://app.example.org", sec_fetch_site="cross-site") == (200, "")
 
 

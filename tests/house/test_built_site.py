@@ -139,6 +139,9 @@ QUERIES = {
     "sse": "recipes/http.html",
     "save chat postgres": "stores.html",
     "abort": "stopping.html",
+    "agent in the browser": "ui.html",
+    "ag-ui": "ui_events.html",
+    "useChat": "ui_events.html",
 }
 """What people type, and the page that should be the first result."""
 

@@ -1,8 +1,8 @@
-"""An agent for a real `agentkit ui`, steered by files: a test can hold its model or a tool at a point, and release it.
+"""An agent for a real `agentkit ui`, controlled by files: a test can hold its model or a tool at a point.
 
 The folder of `PAGE_CONTROL` has `hold-NAME` (wait there), `at-NAME` (it waits there now), `effects.log` (a JSON line
-for each effect of a tool), and `play-NAME.json`, further scripts. Replies depend on the conversation alone: they are
-the same after a restart.
+for each effect of a tool), and `play-NAME.json`, further scripts. Replies depend on the conversation alone: the same
+after a restart.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PICTURE: Final = (
     + _chunk(b"IDAT", zlib.compress((b"\0" + b"\xff\0\0" * 8) * 8))
     + _chunk(b"IEND", b"")
 )
-"""A red picture of 8 by 8 pixels."""
+"""A red picture of 8 by 8."""
 
 LONG: Final = " ".join(f"Word{n}" for n in range(60))
 """60 words that a test can look for."""
@@ -87,7 +87,7 @@ def held(name: str) -> bool:
 
 async def wait_at(name: str) -> None:
     """Wait while a test holds this point."""
-    while held(name):  # noqa: ASYNC110 - another process says so, by a file
+    while held(name):  # noqa: ASYNC110 - another process releases it
         await asyncio.sleep(0.01)
 
 
@@ -103,7 +103,7 @@ class HeldModel:
         seconds = _number("pace", 0)
         sent = 0
         async for event in played.stream(request):
-            while self._holds(sent):  # noqa: ASYNC110 - as in `wait_at`
+            while self._holds(sent):  # noqa: ASYNC110 - another process releases it
                 await asyncio.sleep(0.01)
             yield event
             sent += not isinstance(event, Finish)
@@ -173,7 +173,7 @@ class Shop:
         Args:
             item: what to order.
             amount: how many.
-            context: the call's.
+            context: of the call.
         """
         effect("order", context, item=item, amount=amount)
         await wait_at("order")

@@ -14,6 +14,9 @@ from typing import Final
 LONGEST: Final = 20_000
 """Characters of a text that is still read."""
 
+_WAITING: Final = 50
+"""Texts that wait for the worker."""
+
 _WORKER: Final = Path(__file__).with_name("token_worker.py")
 
 
@@ -23,19 +26,24 @@ class CodeTokens:
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "agentkit-tokens")
         self._process: subprocess.Popen[bytes] | None = None
+        self._waiting = 0
 
     async def tokens(self, language: str, code: str) -> list[tuple[str, str]]:
         """Return the tokens of a text: pygments' short class, such as `k`, empty for plain text, and the characters.
 
         Args:
             language: as pygments names it, or a file's name.
-            code: the text; more than 20,000 characters, more than 2 seconds, or an unknown language give one plain
-                token.
+            code: the text; more than 20,000 characters, more than 2 seconds, an unknown language, or more than 50
+                texts that wait give one plain token.
         """
-        if not language or not code or len(code) > LONGEST or len(language) > LONGEST:
+        if not language or not code or max(len(code), len(language)) > LONGEST or self._waiting >= _WAITING:
             return [("", code)]
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, self._ask, language, code) or [("", code)]
+        self._waiting += 1
+        try:
+            return await loop.run_in_executor(self._thread, self._ask, language, code) or [("", code)]
+        finally:
+            self._waiting -= 1
 
     async def aclose(self) -> None:
         """End the worker."""

@@ -262,8 +262,7 @@ class LiveThread:
                 self._hub.drop(self)
                 return
             if self.trouble.owner and is_dead(self.trouble.owner):
-                self.trouble.owner = None
-                await self.refresh()
+                self.trouble.owner, self._version = None, -1  # what it ran is no longer running
             if stored.version != self._version and self.live is None:
                 await self.renew()
 

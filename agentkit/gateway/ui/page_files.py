@@ -38,14 +38,18 @@ _KINDS: Final = {
 
 
 class PageFiles:
-    """The files of a folder.
+    """The files that a folder has now; no other is served later.
 
     Args:
-        folder: the folder; nothing outside is served.
+        folder: the folder.
     """
 
     def __init__(self, folder: Path = STATIC) -> None:
-        self._folder = folder
+        self._files = {
+            file.relative_to(folder).as_posix(): (file, _KINDS[file.suffix])
+            for file in folder.rglob("*")
+            if file.suffix in _KINDS and file.is_file()
+        }
 
     def read(self, path: str) -> tuple[bytes, bytes, bytes]:
         """A file's content type, its etag and its bytes.
@@ -56,11 +60,9 @@ class PageFiles:
         Raises:
             RequestRefused: there is no such file (status 404).
         """
-        name = "index.html" if path == "/" else path.removeprefix("/ui/")
-        file = self._folder / name
-        kind = _KINDS.get(file.suffix)
-        outside = "\0" in name or "\\" in name or any(part in ("", ".", "..") for part in name.split("/"))
-        if kind is None or outside or not file.is_file():
+        found = self._files.get("index.html" if path == "/" else path.removeprefix("/ui/"))
+        if found is None:
             raise RequestRefused(404, f"there is nothing at {path[:100]!r}", "not_found")
+        file, kind = found
         content = file.read_bytes()
         return kind, b'"' + sha256(content).hexdigest()[:32].encode() + b'"', content

@@ -28,6 +28,7 @@ from agentkit.errors import (
 from agentkit.gateway.client_request import RequestRefused, too_deep
 from agentkit.gateway.error_replies import error_headers
 from agentkit.gateway.events import input_of
+from agentkit.gateway.events.page_request import id_at
 from agentkit.gateway.gateway_config import GatewayConfig
 from agentkit.gateway.guards import ASGIReceive, ASGIScope, ASGISend, ClientLeft, ClientWatch, check_json, read_body
 from agentkit.gateway.reply_sender import ReplySender
@@ -39,6 +40,7 @@ from agentkit.gateway.ui.page_models import ModelOption
 from agentkit.gateway.ui.thread_actions import FieldsRefused, ThreadActions
 from agentkit.gateway.ui.thread_hub import ThreadHub
 from agentkit.gateway.ui.thread_settings import LONGEST_TITLE, ThreadSettings
+from agentkit.schemas.typed.values import load
 from agentkit.threads import ThreadManager
 
 LOG: Final = logging.getLogger("agentkit.gateway")
@@ -46,6 +48,10 @@ LOG: Final = logging.getLogger("agentkit.gateway")
 API: Final = "/ui/api/"
 FOREIGN: Final = "/ag-ui"
 
+_LIMITS: Final = frozenset(map(str, range(1, 201)))
+"""The numbers of threads that can be asked for."""
+_STREAMS: Final = 200
+"""Streams that are open at the same time: each may have to be sent a whole thread."""
 _BEAT: Final = 15.0  # seconds
 _COMMENT: Final = b": keep-alive\n\n"
 _STREAM: Final = [
@@ -100,6 +106,7 @@ class Page:
         self.suggestions = tuple(suggestions)
         self.where = where or str(getattr(threads.store, "name", ""))
         self._files = PageFiles()
+        self._streams = asyncio.Semaphore(_STREAMS)
 
     @staticmethod
     def serves(path: str) -> bool:
@@ -183,7 +190,9 @@ class Page:
         self, receive: ASGIReceive, sender: ReplySender, pieces: PageStream, config: GatewayConfig
     ) -> None:
         """Send events as long as the client is there."""
-        async with ClientWatch(receive, lambda: sender.ended), aclosing(pieces):
+        if self._streams.locked():
+            raise RequestRefused(503, f"{_STREAMS} streams are open: close some tabs", "overloaded", retry_after=5)
+        async with self._streams, ClientWatch(receive, lambda: sender.ended), aclosing(pieces):
             first = await _known_errors(anext(pieces))
             await sender.start(200, [*_STREAM, *SAFE_HEADERS])
             sender.beat(_COMMENT, _BEAT, config.timeouts.idle)
@@ -213,9 +222,11 @@ class Page:
     async def list_threads(self, asked: ApiRequest) -> PageReply:
         """A page of the list of threads."""
         hub, before = self.hub, asked.query.get("before")
-        limit = min(max(int(limit), 1), 200) if (limit := asked.query.get("limit", "")).isdecimal() else 50
+        limit = asked.query.get("limit", "50")
+        if limit not in _LIMITS:
+            raise RequestRefused(400, f"limit: expected 1 to {len(_LIMITS)}", "invalid_request", param="limit")
         start = None if not before else await hub.threads.get_thread(before)
-        found, more = await hub.list.page(asked.query.get("q", "").strip()[:200], limit, start)
+        found, more = await hub.list.page(asked.query.get("q", "").strip()[:200], int(limit), start)
         threads = [one.to_json(running=hub.running(one.thread.id)) for one in found]
         return PageReply({"threads": threads, "more": more})
 
@@ -252,7 +263,7 @@ class Page:
 
     async def say(self, asked: ApiRequest) -> PageReply:
         """Add a message, and let it be answered."""
-        said = await self._act(asked).say(asked.text("id"), asked.body.get("content"))
+        said = await self._act(asked).say(id_at(asked.body.get("id"), "id"), asked.body.get("content"))
         return PageReply(said, 202)
 
     async def decide(self, asked: ApiRequest) -> PageReply:
@@ -372,7 +383,7 @@ async def _body(receive: ASGIReceive, headers: Mapping[bytes, bytes], config: Ga
     check_json(headers)
     raw = await read_body(receive, headers, config.limits.body_bytes, config.timeouts.request)
     try:
-        body = json.loads(raw or b"{}")
+        body = load(raw.decode() or "{}")  # as arguments are read: no NaN, which no browser reads, no half characters
     except ValueError as e:
         raise RequestRefused(400, f"the body is not JSON: {e}", "invalid_json") from None
     if not isinstance(body, dict):

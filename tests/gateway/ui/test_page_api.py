@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any
 
 import pytest
@@ -458,6 +460,27 @@ def test_a_thread_that_another_process_runs(world: World) -> None:
         client.ask("POST", f"threads/{thread}/continue", {}, 202)
         assert client.settled(thread, "idle")[-1]["content"] == "You said hello."
         runner.run(store.aclose())
+
+
+def test_a_new_snapshot_follows_the_death_of_the_process_that_ran_a_thread(world: World) -> None:
+    program = "from agentkit.threads.owner import this_process; print(this_process(), flush=True); input()"
+    other = Popen([sys.executable, "-c", program], stdin=PIPE, stdout=PIPE, text=True)
+    assert other.stdout is not None
+    owner = other.stdout.readline().strip()
+    client, thread = world.client, world.client.new()
+
+    async def hold() -> None:
+        async with ThreadManager(world.store) as threads:
+            await threads.store.acquire(thread, owner, 60)
+
+    asyncio.run(hold())
+    with client.follow(thread) as events:
+        client.say(thread, "hello")
+        events.until(lambda e: e.get("value", {}).get("problem"))
+        other.communicate()
+        events.until(lambda e: e.get("value", {}).get("state") == "interrupted")
+        snapshot = events.until(lambda e: e["type"] == "MESSAGES_SNAPSHOT")
+    assert [m["content"] for m in snapshot["messages"]] == ["hello"]
 
 
 def test_a_provider_error_ends_the_run_and_the_thread_can_be_resumed(tmp_path: Path) -> None:

@@ -4,198 +4,140 @@
 // drawn again. Hence a delta costs the same after any length, hostile text takes linear time, and any cutting of a text
 // gives the same elements. Knows nothing of blocks. HTML stays text; only http, https and mailto become links.
 
-/** The most characters between the opening of a mark and its end. */
-const REACH = 1000;
-const DEEPEST = 6; // marks in marks
-const MOST = 24; // runs of one character between an opening and its end
+import { make } from "./dom.js";
 
-const PLAIN = /(?:(?!https?:\/\/)[^\\`*_~[!<&\n ])+/y;
-const MAYBE_URL = /h(?:t(?:t(?:p(?:s?(?::\/?)?)?)?)?)?$/;
-const URL_TEXT = /https?:\/\/[^\s<>`"*[\]]{1,1000}/y;
-const ANGLE = /<((?:https?:\/\/|mailto:)[^\s<>]{1,1000}|[\w.+-]{1,64}@[\w.-]{1,255})>/y;
-const LINE_BREAK = /<br ?\/?>/iy;
-const ENTITY = /&(amp|lt|gt|quot|#39|nbsp);/y;
+const REACH = 1500; // characters of a mark with its end
+const DEEPEST = 6; // marks in marks
+
+const PLAIN = /^(?:(?!https?:\/\/)[^\\`*_~[!<&\n ])+/;
+const CODE = /^(`+)(?!`)([^]*?[^`])\1(?!`)/;
+// What matters between a mark's opening and its end: escapes, code, open backticks, runs of one mark, brackets.
+const INSIDE = /\\[^]|(`+)(?!`)[^]*?[^`]\1(?!`)|`+|([*_~])\2*|[[\]]/g;
+const URL_TEXT = /^https?:\/\/[^\s<>`"*[\]]*/;
+const ANGLE = /^<((?:https?:\/\/|mailto:)[^\s<>]+|[\w.+-]+@[\w.-]+)>/;
+const ENTITY = /^&(amp|lt|gt|quot|#39|nbsp);/;
 const ENTITIES = { amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'", nbsp: "\u00a0" };
-const TARGET = /\( *(?:<([^<>\n]{0,1000})>|((?:[^\s<>()]|\([^\s()]{0,200}\)){0,1000}))(?:[ \n]+(?:"[^"]{0,300}"|'[^']{0,300}'))? *\)/y;
+const TARGET = /^\(\s*<?((?:[^\s<>()]|\([^\s()]*\))*)>?(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)/;
 const PUNCTUATION = /[!-/:-@[-`{-~]/;
 const WORD = /[\p{L}\p{N}]/u;
 const TAGS = { "*1": ["em"], "*2": ["strong"], "*3": ["em", "strong"], _1: ["em"], _2: ["strong"], _3: ["em", "strong"], "~2": ["del"] };
 
-/** @typedef {(string|Node)[]} Items what a mark becomes @typedef {{end: number, items: Items}} Mark */
-
-/** A block's text, drawn into an element. */
+/** A block's text, drawn into an element: `add` takes text, `show` draws it. */
 export class Inline {
-  /** @param {Element} element */
   constructor(element) {
-    this.element = element;
-    this.text = ""; // what is not settled yet
-    this.before = ""; // the character before it
-    this.tail = [];
+    Object.assign(this, { element, text: "", before: "", tail: [] });
   }
 
-  /** Add text; `show` draws it. @param {string} text */
   add(text) {
     this.text += text;
   }
 
-  /** Draw what is new. @param {boolean} whole whether the block ends here */
+  /** @param {boolean} whole whether the block ends here */
   show(whole) {
     for (const node of this.tail) node.remove();
-    this.tail = [];
-    const settled = this.#settle(whole);
-    if (settled) {
-      this.before = this.text[settled - 1];
-      this.text = this.text.slice(settled);
-    }
-    if (!this.text) return;
-    const items = new Reader(this.text, true, this.before, true).read(0, this.text.length, 0);
-    this.tail = nodes(items);
+    const reader = new Reader(this.text, { whole, before: this.before });
+    put(this.element, reader.read());
+    this.before = this.text[reader.at - 1] ?? this.before;
+    this.text = this.text.slice(reader.at);
+    this.tail = new Reader(this.text, { before: this.before, tail: true }).read().map((item) => (typeof item === "string" ? new Text(item) : item));
     this.element.append(...this.tail);
   }
-
-  #settle(whole) {
-    const reader = new Reader(this.text, whole, this.before);
-    const items = [];
-    let at = 0;
-    while (at < this.text.length) {
-      const mark = reader.next(at, this.text.length, 0);
-      if (reader.unsure) break;
-      items.push(...mark.items);
-      at = mark.end;
-    }
-    put(this.element, items);
-    return at;
-  }
 }
 
-/** Draw a whole text. @param {Element} element @param {string} text */
+/** Draw a whole text into an element. */
 export function drawInline(element, text) {
-  put(element, new Reader(text, true, "").read(0, text.length, 0));
+  put(element, new Reader(text).read());
 }
 
-/** Add items; texts that follow each other become one node. */
 function put(element, items) {
-  for (let at = 0; at < items.length; at++) {
-    let text = "";
-    while (typeof items[at] === "string") text += items[at++];
-    const last = element.lastChild;
-    if (text && last?.nodeType === Node.TEXT_NODE) last.appendData(text);
-    else if (text) element.append(document.createTextNode(text));
-    if (at < items.length) element.append(items[at]);
-  }
+  const { lastChild } = element;
+  if (typeof items[0] === "string" && lastChild?.nodeType === Node.TEXT_NODE) lastChild.appendData(items.shift());
+  element.append(...items);
 }
 
-function nodes(items) {
-  const holder = document.createDocumentFragment();
-  put(holder, items);
-  return [...holder.childNodes];
-}
-
-/** Reads marks. `unsure`: more text may change the mark that was read last. `tail`: draw open marks as if they were closed. */
+/** Reads marks into texts and elements. `whole`: no more text follows. `tail`: an open mark is drawn as if it were closed. */
 class Reader {
-  constructor(text, whole, before, tail = false) {
-    Object.assign(this, { text, whole, before, tail, unsure: false, linked: false });
+  constructor(text, { whole = true, before = "", tail = false, depth = 0, linked = false } = {}) {
+    Object.assign(this, { text, whole, before, tail, depth, linked, at: 0 });
   }
 
-  /** All items of a span. @returns {Items} */
-  read(at, end, depth) {
+  /** The items up to the first mark that more text may change; `at` is where it starts. */
+  read() {
     const items = [];
-    while (at < end) {
-      const mark = this.next(at, end, depth);
-      items.push(...mark.items);
-      at = mark.end;
+    while (this.at < this.text.length) {
+      const rest = this.text.slice(this.at, this.at + REACH);
+      this.doubt = false;
+      const [length, item] = (this.depth <= DEEPEST && MARKS[rest[0]]?.(rest, this, this.text[this.at - 1] ?? this.before)) || plain(rest);
+      if (!this.whole && rest.length < REACH && (this.doubt || length === rest.length)) break;
+      for (const one of [item].flat()) items.push(typeof one === "string" && typeof items.at(-1) === "string" ? items.pop() + one : one);
+      this.at += length;
     }
     return items;
   }
 
-  /** The mark at a place: never longer than the span, never empty. @returns {Mark} */
-  next(at, end, depth) {
-    this.unsure = false;
-    const found = depth <= DEEPEST && MARKS[this.text[at]]?.(this, at, end, depth);
-    return found || this.#plain(at, end);
+  /** The items of the text inside a mark. */
+  inside(text, { tail = false, linked = this.linked } = {}) {
+    return new Reader(text, { tail, linked, depth: this.depth + 1 }).read();
   }
 
-  #plain(at, end) {
-    const stop = Math.min(matchEnd(PLAIN, this.text, at) || at + 1, end);
-    let sure = stop;
-    if (stop === end && !this.whole) sure = end - (MAYBE_URL.exec(this.text.slice(Math.max(at, end - 8), end))?.[0].length ?? 0);
-    this.unsure ||= sure === at;
-    return { end: Math.max(sure, at + 1), items: [this.text.slice(at, Math.max(sure, at + 1))] };
+  /** An open mark whose end may still come: text, or in the tail what `draw` makes of all that follows. */
+  open(rest, start, draw) {
+    this.doubt = true;
+    return this.tail && start < rest.length && rest.length < REACH ? [rest.length, draw()] : literal(rest, start);
   }
 
-  /** Note that a mark whose search came to the end of the text is undecided. */
-  doubt(at, end, reach = REACH) {
-    if (!this.whole && end === this.text.length && end - at < reach) this.unsure = true;
-  }
-
-  char(at) {
-    return at < 0 ? this.before : this.text[at] ?? "";
-  }
-
-  /** Read a span that is known to be whole. */
-  inside(at, end, depth, linked = this.linked) {
-    const { whole, unsure } = this;
-    const before = this.linked;
-    Object.assign(this, { whole: true, linked });
-    const items = this.read(at, end, depth + 1);
-    Object.assign(this, { whole, unsure, linked: before });
-    return items;
+  /** What matters inside a mark from a place on. Open backticks may become code, which hides what is in it. */
+  *spans(rest, from) {
+    for (const found of rest.slice(from).matchAll(INSIDE)) {
+      if (/^`+$/.test(found[0])) this.doubt = true;
+      else if (!/^[\\`]/.test(found[0])) yield { mark: found[0], at: from + found.index };
+    }
   }
 }
 
+const literal = (rest, length) => [length, rest.slice(0, length)];
+const plain = (rest) => literal(rest, PLAIN.exec(rest)?.[0].length ?? 1);
+
+// What starts with a character: (the text from it on, the reader, the character before) → [length, items], or nothing.
 const MARKS = {
-  "\\"(reader, at, end) {
-    if (at + 1 >= end) return void reader.doubt(at, end);
-    const next = reader.text[at + 1];
-    if (next === "\n") return { end: at + 2, items: [make("br")] };
-    return PUNCTUATION.test(next) && { end: at + 2, items: [next] };
+  "\\"(rest) {
+    if (rest[1] === "\n") return [2, make("br")];
+    return PUNCTUATION.test(rest[1] ?? "") && [2, rest[1]];
   },
-  " "(reader, at, end) {
-    const stop = Math.min(runEnd(reader.text, at, " "), end);
-    if (stop === reader.text.length && !reader.whole) reader.unsure = true;
-    if (reader.text[stop] === "\n" && stop < end) return { end: stop + 1, items: [stop - at > 1 ? make("br") : "\n"] };
-    return { end: stop, items: [stop === reader.text.length ? "" : reader.text.slice(at, stop)] };
+  " "(rest) {
+    const [{ length }, end] = /^ +(\n?)/.exec(rest);
+    return [length, length > 2 && end ? make("br") : end || (length === rest.length ? "" : rest.slice(0, length))];
   },
-  "\n": (reader, at) => ({ end: at + 1, items: ["\n"] }),
-  "`"(reader, at, end) {
-    const start = runEnd(reader.text, at, "`");
-    const stop = codeEnd(reader.text, at, start, Math.min(end, at + REACH));
-    if (stop + start - at >= end || !stop) reader.doubt(at, end);
-    if (!stop) return provisional(reader, start, end, () => [make("code", reader.text.slice(start, end))]) ?? literal(reader, at, start, end);
-    const code = reader.text.slice(start, stop).replaceAll("\n", " ");
-    const trimmed = code.startsWith(" ") && code.endsWith(" ") && code.trim() ? code.slice(1, -1) : code;
-    return { end: stop + start - at, items: [make("code", trimmed)] };
+  "`"(rest, reader) {
+    const found = CODE.exec(rest);
+    const start = /^`+/.exec(rest)[0].length;
+    if (!found) return reader.open(rest, start, () => make("code", {}, rest.slice(start)));
+    const code = found[2].replaceAll("\n", " ");
+    return [found[0].length, make("code", {}, /^ .*[^ ].* $/.test(code) ? code.slice(1, -1) : code)];
   },
   "*": emphasis,
   _: emphasis,
   "~": emphasis,
-  "["(reader, at, end, depth) {
-    return !reader.linked && link(reader, at, at, end, depth);
+  "[": (rest, reader) => link(rest, reader, 0),
+  "!": (rest, reader) => rest[1] === "[" && link(rest, reader, 1),
+  "<"(rest, reader) {
+    const end = /^<br ?\/?>/i.exec(rest);
+    if (end) return [end[0].length, make("br")];
+    const found = ANGLE.exec(rest);
+    reader.doubt = /^<(?:br )?[^\s<>]*$/i.test(rest);
+    return found && [found[0].length, linkTo(found[1].includes(":") ? found[1] : `mailto:${found[1]}`, [found[1]])];
   },
-  "!"(reader, at, end, depth) {
-    if (at + 1 >= end) return void reader.doubt(at, end);
-    return reader.text[at + 1] === "[" && !reader.linked && link(reader, at, at + 1, end, depth);
+  "&"(rest, reader) {
+    const found = ENTITY.exec(rest);
+    reader.doubt = /^&[#\w]{0,5}$/.test(rest);
+    return found && [found[0].length, ENTITIES[found[1]]];
   },
-  "<"(reader, at, end) {
-    const line = matchEnd(LINE_BREAK, reader.text, at);
-    if (line && line <= end) return { end: line, items: [make("br")] };
-    const stop = matchEnd(ANGLE, reader.text, at);
-    if (!stop || stop > end) return void ((end - at > 5 && /[\s>]/.test(reader.text.slice(at, at + REACH))) || reader.doubt(at, end));
-    const text = reader.text.slice(at + 1, stop - 1);
-    return { end: stop, items: linkTo(text.includes(":") ? text : `mailto:${text}`, [text]) };
-  },
-  "&"(reader, at, end) {
-    const stop = matchEnd(ENTITY, reader.text, at);
-    if (stop && stop <= end) return { end: stop, items: [ENTITIES[reader.text.slice(at + 1, stop - 1)]] };
-    if (end - at < 6) reader.doubt(at, end);
-  },
-  h(reader, at, end) {
-    if (reader.linked || WORD.test(reader.char(at - 1))) return;
-    const found = Math.min(matchEnd(URL_TEXT, reader.text, at), end);
-    if (!found) return void (end - at < 9 && reader.doubt(at, end));
-    if (found === end) reader.doubt(at, end, 2 * REACH);
-    const text = withoutEnd(reader.text.slice(at, found));
-    return { end: at + text.length, items: linkTo(text, [text]) };
+  h(rest, reader, before) {
+    const found = !reader.linked && !WORD.test(before) && URL_TEXT.exec(rest)?.[0];
+    if (!found) return null;
+    reader.doubt = found.length === rest.length;
+    const text = withoutEnd(found);
+    return [text.length, linkTo(text, [text])];
   },
 };
 
@@ -206,116 +148,66 @@ function withoutEnd(text) {
   return text.slice(0, end);
 }
 
-function emphasis(reader, at, end, depth) {
-  const char = reader.text[at];
-  const start = Math.min(runEnd(reader.text, at, char), end);
-  const length = start - at;
-  if (start === end) return void reader.doubt(at, end);
-  if (length > 3 || !opens(reader, char, at, start)) return literal(reader, at, start, end);
+function emphasis(rest, reader, before) {
+  const [char] = rest;
+  const [{ length }] = /^(.)\1*/.exec(rest);
+  if (!opens(char, before, rest[length])) return literal(rest, length);
   for (const size of length === 3 ? [3, 1, 2] : [length]) {
     const tags = TAGS[char + size];
-    const stop = tags && emphasisEnd(reader, char, at + size, size, Math.min(end, at + REACH));
-    if (stop && stop + size === end) reader.doubt(at, end);
-    if (stop) return { end: stop + size, items: [wrap(tags, reader.inside(at + size, stop, depth))] };
-    if (tags && !stop) reader.doubt(at, end);
+    const stop = tags && emphasisEnd(rest, reader, size);
+    if (stop) return [stop + size, wrap(tags, reader.inside(rest.slice(size, stop)))];
+    reader.doubt ||= Boolean(tags);
   }
   const tags = TAGS[char + length];
-  return (tags && provisional(reader, start, end, () => [wrap(tags, reader.inside(start, end, depth))])) ?? literal(reader, at, start, end);
+  return tags ? reader.open(rest, length, () => wrap(tags, reader.inside(rest.slice(length), { tail: true }))) : literal(rest, length);
 }
 
-/** What a mark without its end is drawn as while the text may still bring the end: as if it were there. */
-function provisional(reader, start, end, items) {
-  return reader.tail && start < end && end === reader.text.length && end - start < REACH ? { end, items: items() } : null;
+function opens(char, before, after = "") {
+  if (!after.trim() || (char === "_" && WORD.test(before))) return false;
+  return !PUNCTUATION.test(after) || !before.trim() || PUNCTUATION.test(before);
 }
 
-function literal(reader, at, stop, end) {
-  return { end: Math.min(stop, end), items: [reader.text.slice(at, Math.min(stop, end))] };
-}
+const closes = (char, before, after = "") => before.trim() && !(char === "_" && WORD.test(after));
 
-function opens(reader, char, at, start) {
-  const [before, after] = [reader.char(at - 1), reader.char(start)];
-  if (/\s/.test(after) || !after) return false;
-  if (char === "_" && WORD.test(before)) return false;
-  return !PUNCTUATION.test(after) || !before || /\s/.test(before) || PUNCTUATION.test(before);
-}
-
-function closes(reader, char, at, stop) {
-  const before = reader.char(at - 1);
-  return !/\s/.test(before) && !(char === "_" && WORD.test(reader.char(stop)));
-}
-
-/** Where the marks that end an emphasis start; 0 if there are none. Code and escapes are skipped, inner emphasis is counted. */
-function emphasisEnd(reader, char, from, size, end) {
-  const { text } = reader;
+/** Where the marks that end an emphasis start; 0 if there are none. Inner emphasis is counted. */
+function emphasisEnd(rest, reader, size) {
   const inner = [];
-  let runs = 0;
-  for (let at = from; at < end; ) {
-    if (text[at] === "\\") at += 2;
-    else if (text[at] === "`") at = skipCode(reader, at, end);
-    else if (text[at] !== char) at++;
-    else {
-      if (++runs > MOST) return 0;
-      const stop = Math.min(runEnd(text, at, char), end);
-      let left = stop - at;
-      if (at > from && closes(reader, char, at, stop)) {
-        while (inner.length && left >= inner.at(-1)) left -= inner.pop();
-        if (!inner.length && (left === size || left === 3)) return stop - left;
-      }
-      if (left === stop - at && left <= 3 && opens(reader, char, at, stop)) inner.push(left);
-      at = stop;
+  for (const { mark, at } of reader.spans(rest, size)) {
+    if (mark[0] !== rest[0]) continue;
+    const around = [mark[0], rest[at - 1], rest[at + mark.length]];
+    let left = mark.length;
+    if (at > size && closes(...around)) {
+      while (inner.length && left >= inner.at(-1)) left -= inner.pop();
+      if (!inner.length && (left === size || left === 3)) return at + mark.length - left;
     }
+    if (left === mark.length && left <= 3 && opens(...around)) inner.push(left);
   }
   return 0;
 }
 
-function skipCode(reader, at, end) {
-  const start = runEnd(reader.text, at, "`");
-  const stop = codeEnd(reader.text, at, start, end);
-  if (!stop) reader.doubt(at, end);
-  return stop ? stop + start - at : start;
-}
-
-/** Where the run of backticks starts that ends a code span; 0 if there is none. */
-function codeEnd(text, at, start, end) {
-  for (let from = text.indexOf("`", start); from >= 0 && from < end; ) {
-    const stop = runEnd(text, from, "`");
-    if (stop - from === start - at) return from;
-    from = text.indexOf("`", stop);
-  }
-  return 0;
-}
-
-function link(reader, at, open, end, depth) {
-  const close = bracketEnd(reader, open, Math.min(end, open + REACH));
-  if (!close || close + 1 === end) return void reader.doubt(at, end, 2 * REACH);
-  if (reader.text[close + 1] !== "(") return;
-  TARGET.lastIndex = close + 1;
-  const target = TARGET.exec(reader.text.slice(0, Math.min(end, close + 3 * REACH)));
-  if (!target) reader.doubt(at, end, 4 * REACH);
-  if (!target) return provisional(reader, close, end, () => reader.inside(open + 1, close, depth, true));
-  const address = target[1] ?? target[2];
-  const items = open > at ? imageLink(address, reader.text.slice(open + 1, close)) : linkTo(address, reader.inside(open + 1, close, depth, true));
-  return { end: close + 1 + target[0].length, items };
+function link(rest, reader, open) {
+  if (reader.linked) return null;
+  const close = bracketEnd(rest, reader, open);
+  if (!close) return null;
+  const text = rest.slice(open + 1, close);
+  const target = TARGET.exec(rest.slice(close + 1));
+  reader.doubt ||= !target && /^.?\(?$/.test(rest.slice(close, close + 2)); // "]" at the end, or "](" without its end
+  if (!target) return rest[close + 1] === "(" && reader.tail ? reader.open(rest, close, () => reader.inside(text, { linked: true })) : null;
+  return [close + 1 + target[0].length, open ? imageLink(target[1], text) : linkTo(target[1], reader.inside(text, { linked: true }))];
 }
 
 /** Where the bracket that ends a link's text is; 0 if there is none. */
-function bracketEnd(reader, open, end) {
-  const { text } = reader;
+function bracketEnd(rest, reader, open) {
   let depth = 0;
-  for (let at = open; at < end; ) {
-    if (text[at] === "\\") at += 2;
-    else if (text[at] === "`") at = skipCode(reader, at, end);
-    else {
-      if (text[at] === "[" && ++depth > DEEPEST) return 0;
-      else if (text[at] === "]" && --depth === 0) return at;
-      at++;
-    }
+  for (const { mark, at } of reader.spans(rest, open)) {
+    if (mark === "[" && ++depth > DEEPEST) return 0;
+    if (mark === "]" && --depth === 0) return at;
   }
+  reader.doubt = true;
   return 0;
 }
 
-/** The address of a link that may be followed, else null. @returns {URL|null} */
-export function safeAddress(address) {
+function safeAddress(address) {
   try {
     const url = new URL(address);
     return ["http:", "https:", "mailto:"].includes(url.protocol) ? url : null;
@@ -324,48 +216,21 @@ export function safeAddress(address) {
   }
 }
 
-/** A link, followed by its host where the text does not show it; only the text if the address is not safe. @returns {Items} */
+/** A link, followed by its host where the text does not show it; only the items if the address is not safe. */
 function linkTo(address, items) {
   const url = safeAddress(address);
   if (!url) return items;
-  const a = wrap(["a"], items);
-  a.setAttribute("href", url.href);
-  a.setAttribute("rel", "noopener noreferrer");
-  a.setAttribute("target", "_blank");
+  const a = make("a", { href: url.href, rel: "noopener noreferrer", target: "_blank" }, ...items);
   const host = url.host || url.pathname;
   const shown = a.textContent.toLowerCase().replace(/^(?:https?:\/\/|mailto:)/, "");
   if (!url.username && (shown === host || shown.startsWith(`${host}/`))) return [a];
-  return [a, make("span", ` (${host})`, "host")];
+  return [a, make("span", { class: "host" }, ` (${host})`)];
 }
 
-/** A picture is never loaded: it is a link to it. @returns {Items} */
+/** A picture is never loaded: it is a link to it. */
 function imageLink(address, alt) {
   const url = safeAddress(address);
-  if (!url) return [alt || "image"];
-  const items = linkTo(address, [`image: ${url.host || url.pathname}${alt && ` (${alt})`}`]);
-  return items.slice(0, 1);
+  return url ? linkTo(address, [`image: ${url.host || url.pathname}${alt && ` (${alt})`}`])[0] : alt || "image";
 }
 
-function wrap(tags, items) {
-  const [outer, ...inner] = tags.map((tag) => make(tag));
-  const last = inner.reduce((parent, element) => (parent.append(element), element), outer);
-  put(last, items);
-  return outer;
-}
-
-function make(tag, text = "", name = "") {
-  const element = document.createElement(tag);
-  if (text) element.append(document.createTextNode(text));
-  if (name) element.className = name;
-  return element;
-}
-
-function runEnd(text, at, char) {
-  while (text[at] === char) at++;
-  return at;
-}
-
-function matchEnd(pattern, text, at) {
-  pattern.lastIndex = at;
-  return pattern.test(text) ? pattern.lastIndex : 0;
-}
+const wrap = (tags, items) => tags.reduceRight((inside, tag) => [make(tag, {}, ...inside)], items)[0];
