@@ -1,6 +1,7 @@
 // A form for a call's arguments, made from the tool's JSON schema. What has no plain field is written as JSON.
 
 import { make } from "./dom.js";
+import { writeJson } from "./json.js";
 import { parsed } from "./state.js";
 import { asText, shown } from "./values.js";
 
@@ -12,7 +13,7 @@ export class ArgumentForm {
   constructor(given, schema) {
     const { properties = {}, required = [] } = schema ?? {};
     const names = [...new Set([...Object.keys(given), ...Object.keys(properties)])];
-    this.fields = names.map((name) => new Field(name, given, plain(properties[name] ?? {}), required.includes(name)));
+    this.fields = names.map((name) => new Field(name, given, plain(Object.hasOwn(properties, name) ? properties[name] : {}), required.includes(name)));
     this.element = make("div", { class: "form" }, ...this.fields.map((field) => field.element));
   }
 
@@ -20,7 +21,7 @@ export class ArgumentForm {
   read() {
     const values = this.fields.map((field) => [field.name, field.read()]);
     if (values.some(([, value]) => value === INVALID)) return null;
-    return Object.fromEntries(values.filter(([, value]) => value !== ABSENT));
+    return Object.fromEntries(values.filter(([, value]) => value !== ABSENT)); // also a name such as "__proto__"
   }
 
   // Show errors by path (`a`, `a.b`, `/a/b`). → whether there are any
@@ -54,7 +55,7 @@ class Field {
   constructor(name, given, schema, required) {
     Object.assign(this, { name, required, given: Object.hasOwn(given, name), original: given[name], touched: false });
     this.kind = kindOf(schema, this.original, this.given);
-    this.text = this.given ? (this.kind === "text" ? this.original : JSON.stringify(this.original, null, this.kind === "JSON" ? 2 : 0)) : "";
+    this.text = this.given ? (this.kind === "text" ? this.original : writeJson(this.original, this.kind === "JSON" ? 2 : 0)) : "";
     const id = `field-${++count}`;
     const about = schema.description && make("span", { class: "small", id: `${id}-about` }, shown(schema.description));
     this.fault = make("span", { class: "fault", id: `${id}-fault`, role: "alert" });
@@ -91,7 +92,7 @@ class Field {
   #input(choices, props) {
     const { kind, text } = this;
     if (kind === "yes or no" || kind === "choice") {
-      const texts = (choices ?? [true, false]).map((value) => JSON.stringify(value));
+      const texts = (choices ?? [true, false]).map((value) => writeJson(value));
       if (!texts.includes(text)) texts.unshift(text);
       return make("select", props, ...texts.map((value) => make("option", { value }, value ? shown(asText(parsed(value))) : "not given")));
     }

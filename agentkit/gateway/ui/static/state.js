@@ -5,6 +5,8 @@
 // kept as the array of its deltas, so that one more costs the same after any length. A message has `parts`: words
 // {kind: "text" | "thinking" | "invented" | "unread", chunks} and calls {kind: "call", id}.
 
+import { readJson } from "./json.js";
+
 // What `reduce` returns when the messages are other ones.
 export const ALL = "*";
 
@@ -257,7 +259,7 @@ function take(message, about) {
 
 export function parsed(text) {
   try {
-    return JSON.parse(text);
+    return readJson(text);
   } catch {
     return undefined;
   }
