@@ -396,7 +396,7 @@ def test_next_and_previous_message(page: Modules) -> None:
     page.apply(long_thread(4))
     alive(page)
     page.run(
-        "() => { conversation.root.scrollTop = 0; conversation.next(); conversation.next(); conversation.previous(); }"
+        "() => { conversation.root.scrollTop = 0; conversation.move(1); conversation.move(1); conversation.move(-1); }"
     )
     assert page.run("() => [...document.querySelectorAll('article')].indexOf(document.activeElement)") == 0
 

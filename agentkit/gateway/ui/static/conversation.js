@@ -73,21 +73,14 @@ export class Conversation {
     this.views.get(id)?.toggleRaw();
   }
 
-  next() {
-    this.#move(1);
-  }
-
-  previous() {
-    this.#move(-1);
-  }
-
-  #move(step) {
+  // Go to the next message (1) or to the one before (-1).
+  move(step) {
     const all = [...this.list.querySelectorAll("article:not([hidden])")];
     const focused = all.indexOf(document.activeElement?.closest?.("article"));
     const edge = this.root.getBoundingClientRect().top;
     const top = all.findIndex((article) => article.getBoundingClientRect().bottom > edge + 8);
     const at = focused >= 0 ? focused + step : step > 0 ? top : top - 1;
-    const target = all[Math.max(0, Math.min(all.length - 1, at))];
+    const target = all[Math.min(Math.max(at, 0), all.length - 1)];
     target?.focus({ preventScroll: true });
     target?.scrollIntoView({ block: "start" });
   }

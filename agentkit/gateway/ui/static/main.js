@@ -180,21 +180,18 @@ function hear(event) {
 }
 
 function banners() {
-  const { thread } = page;
-  const rows = [];
-  if (page.status === "reconnecting") rows.push({ kind: "amber", text: "The connection was lost. Reconnecting…" });
-  if (page.status === "gone") rows.push({ kind: "red", text: "This thread does not exist, or was deleted." });
-  if (!thread || page.status === "gone") return rows;
-  const { state, problem } = thread;
+  const { thread, status, error } = page;
+  if (status === "gone") return [{ kind: "red", text: "This thread does not exist, or was deleted." }];
+  const lost = status === "reconnecting" ? [{ kind: "amber", text: "The connection was lost. Reconnecting…" }] : [];
+  const { state, run: live, problem } = thread ?? {};
   const run = () => attempt(() => api.resume(page.id));
-  if (state === "running" && !thread.run) {
-    rows.push({ kind: "info", text: problem || "Another program is working on this thread. What it writes is shown here." });
-  } else if (state === "damaged") rows.push({ kind: "red", text: `The record of this thread is damaged. ${problem}` });
-  else if (state === "interrupted") {
-    rows.push({ kind: "amber", text: problem || "This thread was interrupted.", action: "Continue", run });
-  } else if (state === "running") return rows;
-  else if (problem || page.error) rows.push({ kind: "red", text: problem || page.error, action: "Try again", run });
-  return rows;
+  const banner = {
+    running: !live && { kind: "info", text: problem || "Another program is working on this thread. What it writes is shown here." },
+    damaged: { kind: "red", text: `The record of this thread is damaged. ${problem}` },
+    interrupted: { kind: "amber", text: problem || "This thread was interrupted.", action: "Continue", run },
+  };
+  const failed = problem || error ? { kind: "red", text: problem || error, action: "Try again", run } : null;
+  return [...lost, thread && (banner[state] ?? failed)].filter(Boolean);
 }
 
 function draw() {
@@ -305,8 +302,8 @@ const help = installKeys([
   ["Ctrl B", "Show or hide the threads", toggleThreads],
   ["/", "Write a message", () => $("text").focus()],
   ["w", "Go to the next call that waits for you", nextWaiting],
-  ["j", "Next message", () => conversation.next()],
-  ["k", "Previous message", () => conversation.previous()],
+  ["j", "Next message", () => conversation.move(1)],
+  ["k", "Previous message", () => conversation.move(-1)],
   ["r", "The reply as the model wrote it", () => conversation.toggleRaw()],
 ]);
 

@@ -7,7 +7,7 @@ import { button, make } from "./dom.js";
 import { MarkdownStream } from "./markdown.js";
 import { rawReply } from "./raw.js";
 import { isFinal, textOf } from "./state.js";
-import { duration, highlight, picture, shown, useText } from "./values.js";
+import { duration, highlight, picture, shown, small, useText } from "./values.js";
 
 const FOLD = 3; // finished calls in a row that become one line
 
@@ -50,7 +50,7 @@ export class UserView {
 }
 
 function userPart(part) {
-  return part.type === "text" ? make("p", {}, part.text) : picture(part) ?? make("p", { class: "small" }, `A part of type ${shown(part.type)}`);
+  return part.type === "text" ? make("p", {}, part.text) : picture(part) ?? small(`A part of type ${shown(part.type)}`);
 }
 
 export class AnswerView {
@@ -219,17 +219,15 @@ class TextPart extends Growing {
 }
 
 class ThinkingPart extends Growing {
-  constructor(part) {
+  constructor() {
     super();
-    this.begun = part.done ? null : performance.now();
-    this.title = make("summary", {}, "Thinking…");
+    this.title = make("summary");
     this.element = make("details", { class: "thinking" }, this.title, make("div", { class: "thought" }, this.text));
   }
   update(part, open) {
     super.update(part);
-    if ((open && !part.done) || this.title.textContent !== "Thinking…") return;
-    const seconds = this.begun === null ? 0 : (performance.now() - this.begun) / 1000;
-    this.title.textContent = seconds >= 1 ? `Thought for ${Math.round(seconds)} s` : "Thought";
+    const title = open && !part.done ? "Thinking…" : "Thought";
+    if (this.title.textContent !== title) this.title.textContent = title;
   }
 }
 

@@ -3,7 +3,7 @@
 
 import { button, make } from "./dom.js";
 import { textOf } from "./state.js";
-import { asText, scroller, shown } from "./values.js";
+import { asText, scroller, shown, small } from "./values.js";
 
 const TINTS = 3;
 
@@ -17,14 +17,14 @@ export function rawReply({ parts, written }, calls, open) {
   const text = scroller("", "The reply as the model wrote it");
   text.append(...(written ? ofWritten(written, found, span) : parts.map((part) => (part.kind === "call" ? span(calls.get(part.id)) : shown(textOf(part))))));
   const native = written ? found.filter((call) => !call.raw).map((call) => make("pre", {}, span(call))) : [];
-  const nothing = !text.textContent && make("p", { class: "small" }, "The model wrote nothing.");
+  const nothing = !text.textContent && small("The model wrote nothing.");
   return make("div", { class: "raw" }, nothing || text, ...native, ...found.flatMap(remarks));
 }
 
 // One call as it was written, with what was repaired or refused.
 export function rawCall(call) {
   const how = call.raw ? `format ${call.format ?? "unknown"}` : "a native call, as JSON";
-  return [make("p", { class: "small" }, how), scroller("output", "The call as it was written", shown(call.raw || nativeText(call))), ...remarks(call)];
+  return [small(how), scroller("output", "The call as it was written", shown(call.raw || nativeText(call))), ...remarks(call)];
 }
 
 const nativeText = ({ name, arguments: values, chunks }) => asText({ name, arguments: values ?? chunks.join("") });

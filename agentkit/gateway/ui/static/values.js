@@ -43,7 +43,7 @@ export function useText({ inputTokens = 0, outputTokens = 0 } = {}, cost = null)
 // A text in a box that scrolls.
 export const scroller = (name, label, ...content) => make("pre", { class: name, tabindex: "0", "aria-label": label }, ...content);
 
-const small = (text) => make("p", { class: "small" }, text);
+export const small = (text) => make("p", { class: "small" }, text);
 
 // Names and whole values of arguments.
 export function rows(values) {
