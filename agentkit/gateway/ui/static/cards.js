@@ -6,7 +6,7 @@
 import { Approval, decisionText } from "./approval.js";
 import { button, make } from "./dom.js";
 import { rawCall } from "./raw.js";
-import { isFinal } from "./state.js";
+import { isFinal, waitingCalls } from "./state.js";
 import { duration, effectView, LiveArguments, resultView, rows, shown } from "./values.js";
 
 const STATES = {
@@ -28,7 +28,8 @@ let count = 0;
 
 export class CallCard {
   constructor(call, shared) {
-    Object.assign(this, { call, shared, built: "", live: null, approvals: new Map(), outcome: null });
+    Object.assign(this, { call, shared, built: "", live: null, approvals: shared.drafts.get(call.id) ?? new Map(), outcome: null });
+    shared.drafts.delete(call.id);
     const span = (name, props = {}) => make("span", { class: name, ...props });
     this.parts = { icon: span("icon-state", { "aria-hidden": "true" }) };
     for (const name of ["name", "target", "word", "time", "format"]) this.parts[name] = span(`call-${name}`);
@@ -43,7 +44,9 @@ export class CallCard {
   // Draw what changed.
   update(call = this.call) {
     this.call = call;
-    const [icon, word] = STATES[call.status] ?? STATES.done;
+    const [icon, name] = STATES[call.status] ?? STATES.done;
+    const left = call.status === "approved" && waitingCalls(this.shared.state).length;
+    const word = left ? `${name}, waits for ${left} more` : name;
     this.#write({ icon, name: shown(call.name), target: shown(call.effect?.target ?? ""), word, format: call.format ?? "" });
     this.element.dataset.status = call.status;
     this.element.setAttribute("aria-label", `Call of ${shown(call.name)}: ${word}`);
@@ -83,8 +86,9 @@ export class CallCard {
     return undefined;
   }
 
-  // The card leaves the page.
+  // The card leaves the page. Decisions that were begun are kept for the card that takes its place.
   remove() {
+    this.shared.drafts.set(this.call.id, new Map([...this.approvals].filter(([, { begun }]) => begun)));
     for (const approval of this.approvals.values()) approval.remove();
     this.element.remove();
   }
@@ -115,7 +119,11 @@ export class CallCard {
     const asked = call.status !== "waiting" ? [] : call.inside.length ? inside : [call];
     const wanted = new Map(asked.map((one) => [one.id, one]));
     for (const [id, approval] of this.approvals) {
-      if (wanted.get(id)?.hash === approval.call.hash) continue;
+      if (wanted.get(id)?.hash === approval.call.hash) {
+        if (!approval.element.isConnected) approval.putIn(this.asks);
+        continue;
+      }
+      if (approval.begun && !approval.busy) this.asks.append(make("p", { class: "fault" }, "Decided elsewhere: what you wrote here was not used."));
       approval.remove();
       this.approvals.delete(id);
     }
@@ -123,7 +131,7 @@ export class CallCard {
       if (this.approvals.has(id)) continue;
       const approval = new Approval({ ...one }, this.shared);
       this.approvals.set(id, approval);
-      this.asks.append(approval.element);
+      approval.putIn(this.asks);
     }
     if (call.status === "unknown") this.outcome ??= this.asks.appendChild(outcomeForm(call, this.shared));
     else {
