@@ -127,15 +127,16 @@ def test_finished_calls_in_a_row_become_one_line(page: Modules) -> None:
         for one in (
             *call(f"c{n}", "f", "{}"),
             custom("started", toolCallId=f"c{n}", at=1),
-            result(f"c{n}", "ok", "failed" if n == 2 else "done"),
+            result(f"c{n}", "ok", "failed" if n == 3 else "done"),
         )
     ]
     page.apply(started(), *calls)
     assert page.text(".fold summary") == []
     page.apply(*text("so"), finished())
-    assert page.text(".fold summary") == ["4 calls, 1 not done · 2.0 s"]
+    assert page.text(".fold summary") == ["3 calls · 1.5 s"]
     page.run("() => conversation.focusCard('c2')")
     assert page.run("() => document.activeElement.closest('.call').dataset.call") == "c2"
+    assert page.run("() => document.querySelector('.call:not(details *)').dataset.call") == "c3"
 
 
 # ---------------------------------------------------------------- decisions
@@ -291,7 +292,7 @@ def test_unfinished_replies_say_so(page: Modules) -> None:
 def test_the_footer(page: Modules) -> None:
     usage = {"inputTokens": 1200, "outputTokens": 34}
     page.apply(snapshot(stored_reply("m1", "Hi *you*", model="m", seconds=2.5, usage=usage, cost=0.001)))
-    assert page.text(".answer footer span")[0].partition(" · ")[2] == "m · 2.5 s · 1.2k in · 34 out · $0.0010"
+    assert page.text(".answer footer span")[0].partition(" · ")[2] == "m · 2.5 s · 1.2k tokens in, 34 out · $0.0010"
     page.click("Copy the message")
     page.click("Fork the thread after this message")
     assert did(page) == [["copy", "Hi *you*"], ["fork", 2]]

@@ -97,7 +97,7 @@ def test_too_much_is_not_attached(server: PageServer, tabs: Tabs) -> None:
         }"""
     )
     expect(tab.page.get_by_role("list", name="Attachments").get_by_role("listitem")).to_have_text(["one.txt"])
-    expect(tab.page.get_by_text("10 MB together")).to_be_visible()
+    expect(tab.page.get_by_text("10 MB at most")).to_be_visible()
 
 
 def test_a_pasted_picture_is_attached(server: PageServer, tabs: Tabs) -> None:

@@ -49,7 +49,7 @@ export class CallCard {
     const word = left ? `${name}, waits for ${left} more` : name;
     this.#write({ icon, name: shown(call.name), target: shown(call.effect?.target ?? ""), word, format: call.format ?? "" });
     this.element.dataset.status = call.status;
-    this.element.setAttribute("aria-label", `Call of ${shown(call.name)}: ${word}`);
+    this.element.setAttribute("aria-label", `Call of ${shown(call.name)}: ${name}`);
     this.tick();
     this.#drawLive();
     this.#drawAsks();

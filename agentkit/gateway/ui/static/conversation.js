@@ -60,6 +60,13 @@ export class Conversation {
     return { waiting: waitingCalls(this.state).map(({ id, name }) => ({ id, name })), running: run !== null || thread?.state === "running" };
   }
 
+  // Whether the last reply was stopped.
+  get stopped() {
+    const { order, messages, calls } = this.state;
+    const last = messages.get(order.at(-1));
+    return last?.state === "stopped" || last?.parts.some(({ id }) => calls.get(id)?.status === "stopped");
+  }
+
   // Go to a call, or to the decision inside it.
   focusCard(id) {
     this.#frame();

@@ -185,12 +185,13 @@ function banners() {
   const lost = status === "reconnecting" ? [{ kind: "amber", text: "The connection was lost. Reconnecting…" }] : [];
   const { state, run: live, problem } = thread ?? {};
   const run = () => attempt(() => api.resume(page.id));
+  const failed = problem || error ? { kind: "red", text: problem || error, action: "Try again", run } : null;
   const banner = {
+    idle: failed ?? (conversation.stopped && { kind: "info", text: "You stopped this reply.", action: "Try again", run }),
     running: !live && { kind: "info", text: problem || "Another program is working on this thread. What it writes is shown here." },
     damaged: { kind: "red", text: `The record of this thread is damaged. ${problem}` },
     interrupted: { kind: "amber", text: problem || "This thread was interrupted.", action: "Continue", run },
   };
-  const failed = problem || error ? { kind: "red", text: problem || error, action: "Try again", run } : null;
   return [...lost, thread && (banner[state] ?? failed)].filter(Boolean);
 }
 
