@@ -244,10 +244,10 @@ def interrupt_of(call: ToolCall, reason: str = "", tool: ToolSpec | None = None)
     }
 
 
-def content_of(parts: Iterable[Any]) -> str | list[PageEvent]:
-    """Return the content of a message: a string, or AG-UI's parts if there are images."""
+def content_of(parts: Iterable[Any], *, joined: bool = True) -> str | list[PageEvent]:
+    """Return the content of a message: a string, or AG-UI's parts if there are images, or texts that are not joined."""
     parts = tuple(parts)
-    if not any(isinstance(part, ImagePart) for part in parts):
+    if not any(isinstance(part, ImagePart) for part in parts) and (joined or len(parts) < 2):
         return "".join(part.text for part in parts)
     return [_image(part) if isinstance(part, ImagePart) else {"type": "text", "text": part.text} for part in parts]
 

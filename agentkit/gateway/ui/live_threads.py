@@ -98,7 +98,7 @@ class LiveThread:
 
     def tell_user(self, entry: Entry, *, queued: bool) -> None:
         """Send a user's message."""
-        content = content_of(from_json(entry.body["message"]).content)
+        content = content_of(from_json(entry.body["message"]).content, joined=False)
         id = entry.key or f"m{entry.seq}"
         self.tell("user", id=id, seq=entry.seq, content=content, created=entry.created, queued=queued)
 

@@ -100,7 +100,7 @@ def _user(entry: Entry, message: UserMessage) -> PageEvent:
     return {
         "id": entry.key or f"m{entry.seq}",
         "role": "user",
-        "content": content_of(message.content),
+        "content": content_of(message.content, joined=False),
         "metadata": {"agentkit": about},
     }
 

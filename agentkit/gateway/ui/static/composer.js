@@ -25,7 +25,7 @@ async function partOf(file) {
   if (text.includes("\0")) return null;
   let fence = "```";
   while (text.includes(fence)) fence += "`";
-  return { type: "text", text: `${name}:\n${fence}\n${text}${text.endsWith("\n") ? "" : "\n"}${fence}` };
+  return { type: "text", text: `${name}:\n${fence}\n${text}${text.endsWith("\n") ? "" : "\n"}${fence}\n` };
 }
 
 export class Composer {

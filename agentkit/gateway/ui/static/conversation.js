@@ -220,7 +220,8 @@ export class Conversation {
     const silent = run !== null && !messages.get(turn)?.open && [...calls.values()].every(isFinal);
     this.silence.hidden = !silent;
     this.since = silent ? (this.since ?? Date.now()) : null;
-    this.silence.textContent = silent && `Waiting for ${shown(thread?.model || "the model")}… ${duration(Math.floor((Date.now() - this.since) / 1000))}`;
+    const seconds = Math.floor((Date.now() - this.since) / 1000);
+    this.silence.textContent = silent && `Waiting for ${shown(thread?.model || "the model")}… ${seconds < 60 ? `${seconds} s` : duration(seconds)}`;
   }
 
   #tick() {

@@ -225,7 +225,7 @@ function drawStart() {
     make("p", {}, "Watch an agent work, decide which of its calls may run, and come back to it at any time: everything is kept."),
     make("h3", {}, tools.length === 1 ? "It has one tool" : `It has ${tools.length || "no"} tools`),
     make("div", { class: "chips" }, ...tools),
-    make("p", { class: "small" }, free && "No tool asks you first. Start with --require-approval to decide about every call."),
+    ...(free ? [make("p", {}, "No tool asks you first. Start with --require-approval to decide about every call.")] : []),
     ...(suggestions.length ? [make("h3", {}, "Try"), make("div", { class: "suggestions" }, ...suggestions)] : []),
     make("p", { class: "small" }, `Kept in ${setup.store || "memory"} · agentkit ${setup.version}`),
   );

@@ -50,7 +50,7 @@ export class UserView {
 }
 
 function userPart(part) {
-  const [, name, , text] = /^(.+):\n(`{3,})\n([^]*)\n\2$/.exec(part.text) ?? []; // an attached file
+  const [, name, , text] = /^(.+):\n(`{3,})\n([^]*)\n\2\n$/.exec(part.text) ?? []; // an attached file
   if (name) return make("details", { class: "parts" }, make("summary", {}, shown(name)), make("pre", {}, shown(text)));
   return part.type === "text" ? make("p", {}, part.text) : picture(part) ?? small(`A part of type ${shown(part.type)}`);
 }
