@@ -300,7 +300,6 @@ class LiveThread:
 
     async def stop(self) -> None:
         """End the live run, and wait for its end."""
-        self.trouble.owner = None
         if (live := self.live) is not None and live.task is not None:
             live.stopped = True
             live.run.cancel()
