@@ -1,5 +1,7 @@
 // The server's HTTP interface: requests, and one thread's events with resume. Knows no element of the page.
 
+import { readJson, writeJson } from "./json.js";
+
 const BASE = new URL("api/", import.meta.url);
 const SLEEP = [500, 5000]; // ms between two attempts to reach the server: the first, and the most
 const SILENCE = 40000; // ms without a byte: the server writes a comment every 15 s
@@ -45,7 +47,7 @@ async function request(method, path, { body, signal, headers = {} } = {}) {
     if (key) options.headers.Authorization = `Bearer ${key}`;
     if (method !== "GET") {
       options.headers["Content-Type"] = "application/json";
-      options.body = JSON.stringify(body ?? {});
+      options.body = writeJson(body ?? {});
     }
     let reply;
     try {
@@ -179,7 +181,7 @@ export function follow(id, { onEvent, onStatus }) {
         heard();
         pause = SLEEP[0];
         for (const message of lines.feed(piece.value)) {
-          onEvent(JSON.parse(message.data));
+          onEvent(readJson(message.data));
           if (message.id) last = message.id;
         }
       }

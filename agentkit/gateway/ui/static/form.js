@@ -1,6 +1,7 @@
 // A form for a call's arguments, made from the tool's JSON schema. What has no plain field is written as JSON.
 
 import { make } from "./dom.js";
+import { writeJson } from "./json.js";
 import { parsed } from "./state.js";
 import { asText, shown } from "./values.js";
 
@@ -13,20 +14,15 @@ export class ArgumentForm {
     const properties = schema?.properties ?? {};
     const required = new Set(schema?.required ?? []);
     const names = [...new Set([...Object.keys(given), ...Object.keys(properties)])];
-    this.fields = names.map((name) => new Field(name, given, plain(properties[name] ?? {}), required.has(name)));
+    this.fields = names.map((name) => new Field(name, given, plain(Object.hasOwn(properties, name) ? properties[name] : {}), required.has(name)));
     this.element = make("div", { class: "form" }, ...this.fields.map((field) => field.element));
   }
 
   /** The arguments, or null if a field is not JSON. */
   read() {
-    const values = {};
-    let whole = true;
-    for (const field of this.fields) {
-      const value = field.read();
-      if (value === INVALID) whole = false;
-      else if (value !== ABSENT) values[field.name] = value;
-    }
-    return whole ? values : null;
+    const values = this.fields.map((field) => [field.name, field.read()]);
+    if (values.some(([, value]) => value === INVALID)) return null;
+    return Object.fromEntries(values.filter(([, value]) => value !== ABSENT)); // also a name such as "__proto__"
   }
 
   /** Show errors by path (`a`, `a.b`, `/a/b`). @returns {boolean} whether there are any */
@@ -110,7 +106,7 @@ class Field {
     const common = { id, "aria-describedby": about, autocomplete: "off", spellcheck: "false" };
     const options = this.kind === "yes or no" ? [true, false] : schema.enum;
     if (this.kind === "yes or no" || this.kind === "choice") {
-      const texts = options.map(JSON.stringify);
+      const texts = options.map((option) => writeJson(option));
       if (!this.given || !texts.includes(value)) texts.unshift(value);
       const choice = make("select", common, ...texts.map((text) => make("option", { value: text }, shown(parsed(text) === undefined ? text || "not given" : asText(parsed(text))))));
       choice.value = value;
@@ -136,4 +132,4 @@ function kindOf(schema, value, given) {
   return fits ? kind : "JSON";
 }
 
-const toField = (kind, value) => (kind === "text" ? value : kind === "JSON" ? JSON.stringify(value, null, 2) : JSON.stringify(value));
+const toField = (kind, value) => (kind === "text" ? value : writeJson(value, kind === "JSON" ? 2 : 0));

@@ -2,6 +2,7 @@
 // Knows the messages of state.js; builds elements and changes none that it has not built.
 
 import { make } from "./dom.js";
+import { writeJson } from "./json.js";
 import { textOf } from "./state.js";
 import { asText, shown } from "./values.js";
 
@@ -28,7 +29,7 @@ export function rawReply(message, calls, open) {
 
 /** One call as it was written, with what was repaired or refused. */
 export function rawCall(call) {
-  const text = call.raw || JSON.stringify({ name: call.name, arguments: call.arguments ?? {} }, null, 2);
+  const text = call.raw || writeJson({ name: call.name, arguments: call.arguments ?? {} }, 2);
   const how = !call.raw ? "a native call, as JSON" : `format ${call.format ?? "unknown"}`;
   return [make("p", { class: "small" }, how), make("pre", { class: "output", tabindex: "0", "aria-label": "The call as it was written" }, shown(text)), ...remarks(call)];
 }
@@ -57,7 +58,7 @@ function ofParts(message, calls, open) {
 }
 
 function nativeCall(call, n, open) {
-  return make("pre", {}, span(JSON.stringify({ id: call.id, name: call.name, arguments: call.arguments }, null, 2), call, n, open));
+  return make("pre", {}, span(writeJson({ id: call.id, name: call.name, arguments: call.arguments }, 2), call, n, open));
 }
 
 function span(text, call, n, open) {

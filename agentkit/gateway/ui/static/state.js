@@ -4,6 +4,8 @@
 // again: messages and calls are keyed by id, and a RUN_STARTED with a known run id empties what that run wrote. Text is
 // kept as the array of its deltas, so that one more costs the same after any length.
 
+import { readJson } from "./json.js";
+
 /**
  * @typedef {{kind: "text"|"thinking"|"invented"|"unread", chunks: string[], name?: string, done?: boolean}} Words
  * @typedef {{kind: "call", id: string}} CallPart
@@ -301,7 +303,7 @@ function take(message, about) {
 
 export function parsed(text) {
   try {
-    return JSON.parse(text);
+    return readJson(text);
   } catch {
     return undefined;
   }

@@ -1,6 +1,7 @@
 // Values of calls as elements: arguments, effects, results. Knows no state; every text of a model or tool is a text node.
 
 import { make } from "./dom.js";
+import { writeJson } from "./json.js";
 import { parsed } from "./state.js";
 
 const ROWS = 200; // of a table in a result
@@ -17,7 +18,7 @@ export function shown(text) {
 }
 
 /** A value as text: a string as it is, anything else as JSON. */
-export const asText = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2) ?? "null");
+export const asText = (value) => (typeof value === "string" ? value : writeJson(value, 2) ?? "null");
 
 /** Seconds for a person: "53 ms", "1.2 s", "4 min 10 s". @param {number} seconds */
 export function duration(seconds) {
@@ -102,7 +103,7 @@ export function picture(part) {
 function textView(text) {
   const json = /^\s*[[{]/.test(text) ? parsed(text) : undefined;
   if (json === undefined) return make("pre", { class: "output", tabindex: "0", "aria-label": "Result" }, shown(text));
-  return isTable(json) ? table(json) : make("pre", { class: "output", tabindex: "0", "aria-label": "Result" }, shown(JSON.stringify(json, null, 2)));
+  return isTable(json) ? table(json) : make("pre", { class: "output", tabindex: "0", "aria-label": "Result" }, shown(writeJson(json, 2)));
 }
 
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
@@ -112,8 +113,8 @@ function table(list) {
   const names = [...new Set(list.slice(0, ROWS).flatMap(Object.keys))];
   const columns = names.slice(0, COLUMNS);
   const line = (tag, cells) => make("tr", {}, ...cells.map((cell) => make(tag, {}, cell)));
-  const cell = (value) => (value === undefined ? "" : shown(typeof value === "string" ? value : JSON.stringify(value)));
-  const body = list.slice(0, ROWS).map((row) => line("td", columns.map((name) => cell(row[name]))));
+  const cell = (value) => (value === undefined ? "" : shown(typeof value === "string" ? value : writeJson(value)));
+  const body = list.slice(0, ROWS).map((row) => line("td", columns.map((name) => cell(Object.hasOwn(row, name) ? row[name] : undefined))));
   const more = [];
   if (list.length > ROWS) more.push(`${list.length - ROWS} more rows`);
   if (names.length > COLUMNS) more.push(`${names.length - COLUMNS} more columns`);
