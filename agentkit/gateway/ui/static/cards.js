@@ -27,8 +27,9 @@ const STATES = {
 let count = 0;
 
 export class CallCard {
-  constructor(call, shared) {
-    Object.assign(this, { call, shared, built: "", live: null, approvals: new Map(), outcome: null });
+  constructor({ id }, shared) {
+    Object.assign(this, { id, shared, built: "", live: null, approvals: new Map(), outcome: null });
+    shared.cards.set(id, this);
     const span = (name, props = {}) => make("span", { class: name, ...props });
     this.parts = { icon: span("icon-state", { "aria-hidden": "true" }) };
     for (const name of ["name", "target", "word", "time", "format"]) this.parts[name] = span(`call-${name}`);
@@ -36,13 +37,13 @@ export class CallCard {
     this.head = button("", () => this.toggle(), { class: "call-head", "aria-expanded": "false", "aria-controls": this.body.id });
     this.head.append(...Object.values(this.parts));
     this.asks = make("div", { class: "asks" });
-    this.element = make("section", { class: "call", role: "group", "data-call": call.id }, this.head, this.asks, this.body);
+    this.element = make("section", { class: "call", role: "group", "data-call": id }, this.head, this.asks, this.body);
     this.update();
   }
 
   // Draw what changed.
-  update(call = this.call) {
-    this.call = call;
+  update() {
+    const call = (this.call = this.shared.state.calls.get(this.id));
     const [icon, word] = STATES[call.status] ?? STATES.done;
     this.#write({ icon, name: shown(call.name), target: shown(call.effect?.target ?? ""), word, format: call.format ?? "" });
     this.element.dataset.status = call.status;
@@ -75,7 +76,7 @@ export class CallCard {
   }
 
   // Go to it, or to its decision.
-  focus(id = this.call.id) {
+  focus(id) {
     const asked = this.approvals.get(id) ?? this.approvals.values().next().value;
     if (asked) return asked.focus();
     this.head.focus({ preventScroll: true });

@@ -150,8 +150,8 @@ export class AnswerView {
   #foldable(part, n) {
     const call = part.kind === "call" && this.shared.state.calls.get(part.id);
     if (!call || !isFinal(call) || call.status === "interrupted") return false;
-    const { card, element } = this.parts[n];
-    return !card.outcome && (!card.isOpen || element.closest("details.fold"));
+    const { outcome, isOpen, element } = this.parts[n];
+    return !outcome && (!isOpen || element.closest("details.fold"));
   }
 
   #foldRow(row) {
@@ -162,7 +162,7 @@ export class AnswerView {
       first.before(fold);
     }
     for (const { element } of row) if (element.parentNode !== fold && !element.contains(document.activeElement)) fold.append(element);
-    const calls = row.map(({ card }) => card.call);
+    const calls = row.map(({ call }) => call);
     const failed = calls.filter(({ status }) => status !== "done").length;
     const seconds = calls.reduce((sum, call) => sum + (call.seconds ?? 0), 0);
     fold.firstElementChild.textContent = `${calls.length} calls${failed ? `, ${failed} not done` : ""} · ${duration(seconds)}`;
@@ -240,19 +240,4 @@ class NotePart extends Growing {
   }
 }
 
-class CallPart {
-  constructor(part, shared) {
-    this.shared = shared;
-    this.card = new CallCard(shared.state.calls.get(part.id), shared);
-    shared.cards.set(part.id, this.card);
-    this.element = this.card.element;
-  }
-  update(part) {
-    this.card.update(this.shared.state.calls.get(part.id));
-  }
-  remove() {
-    this.card.remove();
-  }
-}
-
-const VIEWS = { text: TextPart, thinking: ThinkingPart, invented: NotePart, unread: NotePart, call: CallPart };
+const VIEWS = { text: TextPart, thinking: ThinkingPart, invented: NotePart, unread: NotePart, call: CallCard };
