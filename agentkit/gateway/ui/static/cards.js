@@ -27,9 +27,10 @@ const STATES = {
 let count = 0;
 
 export class CallCard {
-  constructor(call, shared) {
-    Object.assign(this, { call, shared, built: "", live: null, approvals: shared.drafts.get(call.id) ?? new Map(), outcome: null });
-    shared.drafts.delete(call.id);
+  constructor({ id }, shared) {
+    Object.assign(this, { id, shared, built: "", live: null, approvals: shared.drafts.get(id) ?? new Map(), outcome: null });
+    shared.drafts.delete(id);
+    shared.cards.set(id, this);
     const span = (name, props = {}) => make("span", { class: name, ...props });
     this.parts = { icon: span("icon-state", { "aria-hidden": "true" }) };
     for (const name of ["name", "target", "word", "time", "format"]) this.parts[name] = span(`call-${name}`);
@@ -37,13 +38,13 @@ export class CallCard {
     this.head = button("", () => this.toggle(), { class: "call-head", "aria-expanded": "false", "aria-controls": this.body.id });
     this.head.append(...Object.values(this.parts));
     this.asks = make("div", { class: "asks" });
-    this.element = make("section", { class: "call", role: "group", "data-call": call.id }, this.head, this.asks, this.body);
+    this.element = make("section", { class: "call", role: "group", "data-call": id }, this.head, this.asks, this.body);
     this.update();
   }
 
   // Draw what changed.
-  update(call = this.call) {
-    this.call = call;
+  update() {
+    const call = (this.call = this.shared.state.calls.get(this.id));
     const [icon, name] = STATES[call.status] ?? STATES.done;
     const left = call.status === "approved" && waitingCalls(this.shared.state).length;
     const word = left ? `${name}, waits for ${left} more` : name;
@@ -78,7 +79,7 @@ export class CallCard {
   }
 
   // Go to it, or to its decision.
-  focus(id = this.call.id) {
+  focus(id) {
     const asked = this.approvals.get(id) ?? this.approvals.values().next().value;
     if (asked) return asked.focus();
     this.head.focus({ preventScroll: true });
@@ -88,7 +89,7 @@ export class CallCard {
 
   // The card leaves the page. Decisions that were begun are kept for the card that takes its place.
   remove() {
-    this.shared.drafts.set(this.call.id, new Map([...this.approvals].filter(([, { begun }]) => begun)));
+    this.shared.drafts.set(this.id, new Map([...this.approvals].filter(([, { begun }]) => begun)));
     for (const approval of this.approvals.values()) approval.remove();
     this.element.remove();
   }

@@ -152,8 +152,8 @@ export class AnswerView {
   #foldable(part, n) {
     const call = part.kind === "call" && this.shared.state.calls.get(part.id);
     if (!call || call.status !== "done") return false;
-    const { card, element } = this.parts[n];
-    return !card.outcome && (!card.isOpen || element.closest("details.fold"));
+    const { isOpen, element } = this.parts[n];
+    return !isOpen || element.closest("details.fold");
   }
 
   #foldRow(row) {
@@ -164,7 +164,7 @@ export class AnswerView {
       first.before(fold);
     }
     for (const { element } of row) if (element.parentNode !== fold && !element.contains(document.activeElement)) fold.append(element);
-    const calls = row.map(({ card }) => card.call);
+    const calls = row.map(({ call }) => call);
     const seconds = calls.reduce((sum, call) => sum + (call.seconds ?? 0), 0);
     fold.firstElementChild.textContent = `${calls.length} calls · ${duration(seconds)}`;
   }
@@ -241,19 +241,4 @@ class NotePart extends Growing {
   }
 }
 
-class CallPart {
-  constructor(part, shared) {
-    this.shared = shared;
-    this.card = new CallCard(shared.state.calls.get(part.id), shared);
-    shared.cards.set(part.id, this.card);
-    this.element = this.card.element;
-  }
-  update(part) {
-    this.card.update(this.shared.state.calls.get(part.id));
-  }
-  remove() {
-    this.card.remove();
-  }
-}
-
-const VIEWS = { text: TextPart, thinking: ThinkingPart, invented: NotePart, unread: NotePart, call: CallPart };
+const VIEWS = { text: TextPart, thinking: ThinkingPart, invented: NotePart, unread: NotePart, call: CallCard };
