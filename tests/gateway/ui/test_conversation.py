@@ -127,7 +127,7 @@ def test_finished_calls_in_a_row_become_one_line(page: Modules) -> None:
         for one in (
             *call(f"c{n}", "f", "{}"),
             custom("started", toolCallId=f"c{n}", at=1),
-            result(f"c{n}", "ok", "failed" if n == 3 else "done"),
+            result(f"c{n}", "ok", "failed" if n == 0 else "done"),
         )
     ]
     page.apply(started(), *calls)
@@ -136,7 +136,7 @@ def test_finished_calls_in_a_row_become_one_line(page: Modules) -> None:
     assert page.text(".fold summary") == ["3 calls · 1.5 s"]
     page.run("() => conversation.focusCard('c2')")
     assert page.run("() => document.activeElement.closest('.call').dataset.call") == "c2"
-    assert page.run("() => document.querySelector('.call:not(details *)').dataset.call") == "c3"
+    assert page.run("() => document.querySelector('.call:not(details *)').dataset.call") == "c0"
 
 
 # ---------------------------------------------------------------- decisions
