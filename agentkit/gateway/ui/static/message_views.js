@@ -165,7 +165,7 @@ export class AnswerView {
     const calls = row.map(({ call }) => call);
     const failed = calls.filter(({ status }) => status !== "done").length;
     const seconds = calls.reduce((sum, call) => sum + (call.seconds ?? 0), 0);
-    fold.firstElementChild.textContent = `${calls.length} calls${failed ? `, ${failed} not done` : ""} · ${duration(seconds)}`;
+    fold.firstElementChild.textContent = `${calls.length} calls${failed ? `, ${failed} not done` : ""}${seconds ? ` · ${duration(seconds)}` : ""}`;
   }
 
   #copyCode({ target }) {
