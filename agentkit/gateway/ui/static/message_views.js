@@ -166,7 +166,7 @@ export class AnswerView {
     for (const { element } of row) if (element.parentNode !== fold && !element.contains(document.activeElement)) fold.append(element);
     const calls = row.map(({ call }) => call);
     const seconds = calls.reduce((sum, call) => sum + (call.seconds ?? 0), 0);
-    fold.firstElementChild.textContent = `${calls.length} calls · ${duration(seconds)}`;
+    fold.firstElementChild.textContent = `${calls.length} calls${seconds ? ` · ${duration(seconds)}` : ""}`;
   }
 
   #copyCode({ target }) {
