@@ -125,7 +125,11 @@ def test_finished_calls_in_a_row_become_one_line(page: Modules) -> None:
     calls = [
         one
         for n in range(4)
-        for one in (*call(f"c{n}", "f", "{}"), result(f"c{n}", "ok", "failed" if n == 2 else "done"))
+        for one in (
+            *call(f"c{n}", "f", "{}"),
+            custom("started", toolCallId=f"c{n}", at=1.5),
+            result(f"c{n}", "ok", "failed" if n == 2 else "done"),
+        )
     ]
     page.apply(started(), *calls)
     assert page.text(".fold summary") == []
