@@ -116,6 +116,8 @@ class ThreadHub:
 
     async def tokens(self, language: str, code: str) -> list[tuple[str, str]]:
         """The tokens of code, to be coloured."""
+        if self.closing:
+            return [("", code)]
         if self._tokens is None:
             from agentkit.gateway.ui.code_tokens import CodeTokens
 
@@ -123,8 +125,10 @@ class ThreadHub:
         return await self._tokens.tokens(language, code)
 
     def end_streams(self) -> None:
-        """End all streams: the server is about to end."""
+        """End all streams, and the reading of code: the server is about to end."""
         self.closing = True
+        if self._tokens is not None:
+            self._tokens.close()
         for thread in self._live.values():
             thread.wake()
 
@@ -132,7 +136,5 @@ class ThreadHub:
         """End all streams and all runs, and close what was created."""
         self.end_streams()
         await asyncio.gather(*(thread.stop() for thread in list(self._live.values())))
-        if self._tokens is not None:
-            await self._tokens.aclose()
         await self.models.aclose()
         await self.threads.aclose()
