@@ -1,7 +1,7 @@
 """The cost of the page in a real Chromium: a reply's deltas, a long thread, and the bytes of its files.
 
 Script and layout are those of the page's own thread in Chromium's trace, between the arrival of one delta and of the
-next; they come at a distance of 25 ms, so each is drawn in a frame of its own.
+next. They come at a distance of 25 ms, so that each has its own frame.
 
     python benchmarks/page.py
 """

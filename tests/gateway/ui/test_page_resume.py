@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import json
 import random
-import socket
-import subprocess
-import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from page_server import PageServer
 from page_shop import Shop, turn
+from scenario_kit import SOAK
 from ui_kit import PATIENCE, Followed, HeldModel, Json, PageClient, calls_of, page
 
 from agentkit import Agent
-
-SUPPORT = Path(__file__).parents[2] / "support"
 
 
 class Shown:
@@ -180,44 +175,12 @@ def test_a_late_tab_sees_a_shortened_run(tmp_path: Path, monkeypatch: pytest.Mon
         )
 
 
-class Killed:
-    """A page's server in a process, at the same port after each start."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
-        self.client = PageClient(f"http://127.0.0.1:{self.port}")
-
-    def start(self) -> None:
-        command = [sys.executable, str(SUPPORT / "page_program.py"), str(self.folder), str(self.port)]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE)
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == b"ready\n"
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.communicate()
-
-    def restart(self) -> None:
-        self.kill()
-        self.start()
-
-    @property
-    def effects(self) -> Counter[str]:
-        file = self.folder / "effects"
-        return Counter(file.read_text().splitlines() if file.exists() else [])
-
-
-@contextmanager
-def killed(folder: Path) -> Iterator[Killed]:
-    server = Killed(folder)
-    server.start()
-    try:
-        yield server
-    finally:
-        server.kill()
-        server.client.http.close()
+@pytest.fixture
+def person(server: PageServer) -> Iterator[PageClient]:
+    """A client of the server, whose address stays the same."""
+    found = PageClient(server.url)
+    yield found
+    found.http.close()
 
 
 def finish(client: PageClient, thread: str) -> list[Json]:
@@ -241,94 +204,89 @@ def finish(client: PageClient, thread: str) -> list[Json]:
     raise AssertionError("it does not end")
 
 
-def test_killed_at_any_event_no_call_runs_twice_and_none_is_lost(tmp_path: Path) -> None:
+def test_killed_at_any_event_no_call_runs_twice_and_none_is_lost(server: PageServer, person: PageClient) -> None:
     chance = random.Random(7)
-    with killed(tmp_path) as server:
-        for n in range(4):
-            thread = server.client.new()
-            with server.client.follow(thread) as events:
-                server.client.say(thread, "both")
-                after = chance.randrange(1, 26)
-                try:
-                    for _ in range(after):
-                        events.next()
-                        if events.events[-1]["type"] == "RUN_FINISHED":
-                            break
-                finally:
-                    server.restart()
-            found = finish(server.client, thread)
-            assert found[-1]["content"] == "Both done.", (n, after, json.dumps(found)[:2000])
-            assert set(server.effects.values()) == {1}, (n, after)
+    server.pace(0.002)
+    for n in range(20 if SOAK else 2):
+        thread = person.new()
+        with person.follow(thread) as events:
+            person.say(thread, "both")
+            after = chance.randrange(1, 26)
+            try:
+                for _ in range(after):
+                    events.next()
+                    if events.events[-1]["type"] == "RUN_FINISHED":
+                        break
+            finally:
+                server.restart()
+        found = finish(person, thread)
+        assert found[-1]["content"] == "Both done.", (n, after, json.dumps(found)[:2000])
+        assert server.repeated == {}, (n, after)
 
 
-def test_a_call_whose_outcome_is_unknown_is_asked_about(tmp_path: Path) -> None:
-    with killed(tmp_path) as server:
-        client = server.client
-        for happened, says in ((True, "I saw it."), (False, "")):
-            thread = client.new()
-            (tmp_path / "hold").touch()
-            with client.follow(thread) as events:
-                client.say(thread, "slow")
-                events.until(lambda e: e.get("name") == "agentkit:started")
-            server.restart()
-            (tmp_path / "hold").unlink()
-            (call,) = calls_of(client.settled(thread, "interrupted")).values()
-            assert call["status"] == "unknown"
-            client.ask("POST", f"threads/{thread}/outcomes", {"call": call["id"], "happened": happened, "text": says})
-            client.ask(
-                "POST", f"threads/{thread}/outcomes", {"call": call["id"], "happened": True, "text": "again"}, 409
-            )
-            client.ask("POST", f"threads/{thread}/continue", {}, 202)
-            found = client.settled(thread, "idle")
-            assert found[-1]["content"] == "It is done."
-            result = next(m for m in found if m["role"] == "tool")
-            assert result["metadata"]["agentkit"]["status"] == ("done" if happened else "stopped")
-            assert (says or "was not done") in result["content"]
+def test_a_call_whose_outcome_is_unknown_is_asked_about(server: PageServer, person: PageClient) -> None:
+    for happened, says in ((True, "I saw it."), (False, "")):
+        thread = person.new()
+        server.hold("slow")
+        with person.follow(thread) as events:
+            person.say(thread, "slow")
+            events.until(lambda e: e.get("name") == "agentkit:started")
+        server.restart()
+        server.release("slow")
+        (call,) = calls_of(person.settled(thread, "interrupted")).values()
+        assert call["status"] == "unknown"
+        person.ask("POST", f"threads/{thread}/outcomes", {"call": call["id"], "happened": happened, "text": says})
+        person.ask("POST", f"threads/{thread}/outcomes", {"call": call["id"], "happened": True, "text": "again"}, 409)
+        person.ask("POST", f"threads/{thread}/continue", {}, 202)
+        found = person.settled(thread, "idle")
+        assert found[-1]["content"] == "It is done."
+        result = next(m for m in found if m["role"] == "tool")
+        assert result["metadata"]["agentkit"]["status"] == ("done" if happened else "stopped")
+        assert (says or "was not done") in result["content"]
 
 
 @pytest.mark.parametrize("decision", ["approved", "edited", "denied"])
-def test_a_decision_survives_the_server(tmp_path: Path, decision: str) -> None:
-    with killed(tmp_path) as server:
-        client, thread = server.client, server.client.new()
-        client.say(thread, "orders")
-        first, *others = calls_of(client.settled(thread, "waiting")).values()
-        more: Json = {"arguments": {"item": "bun", "amount": 9}} if decision == "edited" else {}
-        client.decide(thread, first, approved=decision != "denied", **more)
-        server.restart()
-        found = calls_of(client.settled(thread, "waiting"))
-        assert found[first["id"]]["status"] == ("answered" if decision == "denied" else "approved")
-        assert [found[call["id"]]["status"] for call in others] == ["waiting", "waiting"]
-        for call in others:
-            client.decide(thread, call, approved=True)
-        found = calls_of(client.settled(thread, "idle"))
-        assert len(server.effects) == (2 if decision == "denied" else 3)
-        assert found[first["id"]]["decided"]["edited"] == (decision == "edited")
+@pytest.mark.share(3)
+def test_a_decision_survives_the_server(server: PageServer, person: PageClient, decision: str) -> None:
+    thread = person.new()
+    person.say(thread, "orders")
+    first, *others = calls_of(person.settled(thread, "waiting")).values()
+    more: Json = {"arguments": {"item": "bun", "amount": 9}} if decision == "edited" else {}
+    person.decide(thread, first, approved=decision != "denied", **more)
+    server.restart()
+    found = calls_of(person.settled(thread, "waiting"))
+    assert found[first["id"]]["status"] == ("answered" if decision == "denied" else "approved")
+    assert [found[call["id"]]["status"] for call in others] == ["waiting", "waiting"]
+    for call in others:
+        person.decide(thread, call, approved=True)
+    found = calls_of(person.settled(thread, "idle"))
+    assert len(server.effects) == (2 if decision == "denied" else 3)
+    assert found[first["id"]]["decided"]["edited"] == (decision == "edited")
 
 
-def test_nothing_runs_by_itself_after_a_start(tmp_path: Path) -> None:
-    with killed(tmp_path) as server:
-        client, thread = server.client, server.client.new()
-        with client.follow(thread) as events:
-            client.say(thread, "long")
-            events.until(lambda e: e["type"] == "TEXT_MESSAGE_CONTENT")
-        server.restart()
-        assert client.ask("GET", "threads")["threads"][0]["state"] == "interrupted"
-        time.sleep(0.3)
-        assert client.settled(thread)[-1]["role"] != "assistant" or client.settled(thread, "interrupted")
-        client.ask("POST", f"threads/{thread}/continue", {}, 202)
-        assert client.settled(thread, "idle")[-1]["content"].endswith("word39")
+def test_nothing_runs_by_itself_after_a_start(server: PageServer, person: PageClient) -> None:
+    thread = person.new()
+    server.hold("model", 5)
+    person.say(thread, "long")
+    server.until_held("model")
+    server.restart()
+    server.release("model")
+    assert person.ask("GET", "threads")["threads"][0]["state"] == "interrupted"
+    time.sleep(0.3)
+    assert person.settled(thread)[-1]["role"] != "assistant" or person.settled(thread, "interrupted")
+    person.ask("POST", f"threads/{thread}/continue", {}, 202)
+    assert person.settled(thread, "idle")[-1]["content"].endswith("The end.")
 
 
-def test_a_position_of_another_server_gets_a_snapshot(tmp_path: Path) -> None:
-    with killed(tmp_path) as server:
-        client, thread = server.client, server.client.new()
-        client.say(thread, "hello")
-        client.settled(thread, "idle")
-        with client.follow(thread) as events:
-            events.until(lambda e: e["type"] == "MESSAGES_SNAPSHOT")
-            last = events.ids[-1]
-        server.restart()
-        for id in (last, "", "x", "x.y", "a.-1", f"{last}9", "..", "é.1"):
-            url = f"{client.url}/ui/api/threads/{thread}/events"
-            with httpx2.stream("GET", url, params={"last": id}, timeout=PATIENCE) as reply:
-                assert Followed(reply.iter_lines()).until(lambda e: e["type"] == "MESSAGES_SNAPSHOT")["messages"]
+def test_a_position_of_another_server_gets_a_snapshot(server: PageServer, person: PageClient) -> None:
+    thread = person.new()
+    person.say(thread, "hello")
+    person.settled(thread, "idle")
+    with person.follow(thread) as events:
+        events.until(lambda e: e["type"] == "MESSAGES_SNAPSHOT")
+        last = events.ids[-1]
+    server.restart()
+    for id in (last, "", "x", "x.y", "a.-1", f"{last}9", "..", "é.1"):
+        url = f"{person.url}/ui/api/threads/{thread}/events"
+        with httpx2.stream("GET", url, params={"last": id}, timeout=PATIENCE) as reply:
+            assert Followed(reply.iter_lines()).until(lambda e: e["type"] == "MESSAGES_SNAPSHOT")["messages"]
