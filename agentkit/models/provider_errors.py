@@ -288,4 +288,7 @@ def _cause_text(error: Exception, timeout: float, came: PartialResponse | None) 
         return f"nothing came for {timeout:g} s (timeout){where}"
     if isinstance(cause, ConnectionRefusedError):
         return "the connection was refused: no server listens at this address; start it, or correct base_url"
-    return ": ".join(filter(None, (type(cause).__name__, str(cause))))
+    said = ": ".join(filter(None, (type(cause).__name__, str(cause))))
+    if came is None or isinstance(cause, UnicodeDecodeError):
+        return said
+    return f"the model's server closed the connection before the reply was complete ({said})"
