@@ -75,7 +75,8 @@ class ThreadList:
         """Threads, the last changed first, and whether there are more.
 
         Args:
-            query: words in the title, in a text, in a call's arguments or in its result; empty for all threads. At most 200 threads are searched.
+            query: words in the title, in a text, in a call's arguments or in its result; empty for all threads. At most
+                200 threads are searched.
             limit: the maximum number.
             before: the last one of the previous page.
         """
