@@ -28,10 +28,12 @@ def key_from(environment: Mapping[str, str], name: str, place: str) -> str:
         place: what it is, for messages.
 
     Raises:
-        ConfigError: it is not set.
+        ConfigError: it is not set, or no HTTP header can have it.
     """
     if key := environment.get(name, "").strip():
-        return key
+        if key.isascii() and key.isprintable():
+            return key
+        raise ConfigError(f"{place}: the environment variable {name} has characters that are not printable ASCII")
     raise ConfigError(f"{place}: the environment variable {name} is not set")
 
 

@@ -159,8 +159,21 @@ async def delete_unheld(store: Store, thread_id: str) -> None:
     """
     try:
         await ask_store(store.delete, thread_id)
+    except ThreadBusy:
+        await ask_store(store.release, await acquire_unheld(store, thread_id))
+        await ask_store(store.delete, thread_id)
+
+
+async def acquire_unheld(store: Store, thread_id: str) -> Lease:
+    """Acquire a lease, also in place of one whose process has ended.
+
+    Raises:
+        ThreadBusy: it is being run.
+        ThreadNotFound: there is no such thread.
+    """
+    try:
+        return await ask_store(store.acquire, thread_id, this_process(), LEASE)
     except ThreadBusy as e:
         if not is_dead(e.owner):
             raise
-        await ask_store(store.release, await ask_store(store.acquire, thread_id, this_process(), LEASE, dead=e.fence))
-        await ask_store(store.delete, thread_id)
+        return await ask_store(store.acquire, thread_id, this_process(), LEASE, dead=e.fence)

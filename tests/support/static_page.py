@@ -6,20 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 from typing import Any, Final
 
 from browser import chromium, in_browser
 from playwright.sync_api import Dialog, Page
 
-import agentkit.gateway
+from agentkit.gateway.ui.page_files import CSP, STATIC
 
-STATIC: Final = Path(agentkit.gateway.__file__).parent / "ui" / "static"
-POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
-)
 PAGE: Final = b"""<!doctype html><html lang="en"><meta charset="utf-8">
 <title>test</title><link rel="icon" href="data:,">
 <link rel="stylesheet" href="shell.css"><link rel="stylesheet" href="conversation.css">
@@ -50,7 +44,7 @@ class _Handler(SimpleHTTPRequestHandler):
         self.wfile.write(PAGE)
 
     def end_headers(self) -> None:
-        self.send_header("Content-Security-Policy", POLICY)
+        self.send_header("Content-Security-Policy", CSP)
         self.send_header("Cache-Control", "no-store")
         super().end_headers()
 

@@ -14,7 +14,6 @@ from typing import Any
 import httpx2
 
 from agentkit import Agent
-from agentkit.agent import call_hash
 from agentkit.events import SourceEvent
 from agentkit.gateway.gateway_app import Gateway
 from agentkit.gateway.gateway_config import config_of
@@ -22,7 +21,7 @@ from agentkit.gateway.gateway_server import address_of, listen, server_of
 from agentkit.gateway.ui.page_models import ModelOption
 from agentkit.gateway.ui.ui_app import Page
 from agentkit.gateway.wires import WIRES
-from agentkit.messages import AssistantMessage, ToolCall, UserMessage
+from agentkit.messages import AssistantMessage, UserMessage
 from agentkit.models.base import ModelRequest
 from agentkit.testing import ScriptedModel
 from agentkit.threads import ThreadManager
@@ -159,10 +158,6 @@ def calls_of(messages: Sequence[Json]) -> dict[str, Json]:
     """The facts that a snapshot has about each call, by id."""
     calls = [call for message in messages for call in message.get("toolCalls", ())]
     return {call["id"]: {"id": call["id"], **call["metadata"]["agentkit"]} for call in calls}
-
-
-def hash_of(name: str, **arguments: Any) -> str:
-    return call_hash(ToolCall("", name, arguments))
 
 
 class HeldModel:

@@ -191,9 +191,9 @@ class AgUiRun(RunEncoder):
                 self._write_answer(event)
 
     def _write_approval(self, call: ToolCall, event: ApprovalRequired) -> None:
-        what = {"toolCallId": call.id, "hash": call_hash(call), "name": call.name, "arguments": dict(call.arguments)}
         inside = [] if call is event.call else [event.call.id]
-        self._put_own("approval", **what, reason=event.reason, inside=inside, **self._about(call))
+        more = {"reason": event.reason, "inside": inside, **self._about(call)}
+        self._put_own("approval", toolCallId=call.id, **waiting_call(call), **more)
 
     def _write_answer(self, event: Answered) -> None:
         id, result = event.call.id, event.result
@@ -240,8 +240,13 @@ def interrupt_of(call: ToolCall, reason: str = "", tool: ToolSpec | None = None)
         "toolCallId": call.id,
         "message": f"Run {call.name}?" + (f" {reason}" if reason else ""),
         "responseSchema": {"type": "object", "properties": answer, "required": ["approved"]},
-        "metadata": _ours(hash=call_hash(call), name=call.name, arguments=dict(call.arguments)),
+        "metadata": _ours(**waiting_call(call)),
     }
+
+
+def waiting_call(call: ToolCall) -> PageEvent:
+    """Return what a person decides about."""
+    return {"hash": call_hash(call), "name": call.name, "arguments": dict(call.arguments)}
 
 
 def content_of(parts: Iterable[Any]) -> str | list[PageEvent]:

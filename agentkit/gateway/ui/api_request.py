@@ -42,6 +42,7 @@ class ApiRequest:
 
     def settings(self, before: ThreadSettings) -> ThreadSettings:
         """A thread's settings with the changes of this request."""
-        given = {name: self.text(name) for name in ("title", "model", "format") if self.body.get(name) is not None}
-        title = " ".join(given.pop("title", before.title).split())[:LONGEST_TITLE]
-        return replace(before, title=title, **given)
+        given = {"title": before.title, "model": before.model, "format": before.format}
+        given |= {name: self.text(name) for name in given if self.body.get(name) is not None}
+        title = " ".join(given["title"].split())[:LONGEST_TITLE]
+        return replace(before, title=title, model=given["model"], format=given["format"])

@@ -45,8 +45,8 @@ class CodeTokens:
         finally:
             self._waiting -= 1
 
-    async def aclose(self) -> None:
-        """End the worker."""
+    def close(self) -> None:
+        """End the worker; texts that wait are given up."""
         if self._process is not None:
             self._process.kill()
         self._thread.shutdown(wait=False, cancel_futures=True)

@@ -53,8 +53,7 @@ class LiveRun:
         base: the number before its first event that a snapshot is followed by.
         before: the last entry that a snapshot has.
         known: the last entry up to which clients know the messages of users.
-        said: the messages that were added here, by their number; clients know them as queued.
-        unqueued: the last of them that is no longer queued.
+        said: the messages that were added here and are queued, by their number.
         task: follows it to its end; None before it is started.
         begun: whether its first event was written.
         shortened: whether its first events are forgotten.
@@ -68,7 +67,6 @@ class LiveRun:
     before: int
     known: int
     said: dict[int, Entry] = field(default_factory=dict)
-    unqueued: int = -1
     task: asyncio.Task[None] | None = None
     begun: bool = False
     shortened: bool = False

@@ -17,6 +17,7 @@ from agentkit.errors import AgentkitError, StoreError, ThreadBusy, ThreadNotFoun
 from agentkit.events import ApprovalRequired, Event
 from agentkit.gateway.agent_runs import has_decided_calls
 from agentkit.gateway.events.ag_ui import AgUiRun, content_of, sse
+from agentkit.gateway.events.page_streams import tools_of
 from agentkit.gateway.ui.event_log import EventLog
 from agentkit.gateway.ui.live_state import LiveRun, ThreadSums, ThreadTrouble
 from agentkit.gateway.ui.thread_list import ThreadSummary
@@ -289,8 +290,7 @@ class LiveThread:
             stored = await hub.threads.get_thread(self.id)
             agent = hub.models.agent_for(ThreadSettings.of(stored), [self._hook])
             run = hub.threads.run_agent(self.id, agent)
-            tools = {tool.name: tool for tool in agent.registry.specs()}
-            encoder = AgUiRun(self.id, run.id, tools=tools, about=about_call)
+            encoder = AgUiRun(self.id, run.id, tools=tools_of(run), about=about_call)
             last = stored.entries - 1
             self.log.forget(self.log.last)
             self.newest = live = LiveRun(run, encoder, self.log.last, last, last)
@@ -300,7 +300,6 @@ class LiveThread:
 
     async def stop(self) -> None:
         """End the live run, and wait for its end."""
-        self.trouble.owner = None
         if (live := self.live) is not None and live.task is not None:
             live.stopped = True
             live.run.cancel()
@@ -334,9 +333,8 @@ class LiveThread:
     async def _ended(self, live: LiveRun, *, failed: bool) -> None:
         hub = self._hub
         try:
-            await self._tell_stored(live)
-            self._tell_unqueued(live)
             async with self.lock:
+                await self._tell_stored(live)
                 live.over = True
                 self.log.join(live.base)
                 if not (live.stopped or failed or hub.closing) and await self._continues(live.run.result.finish):
@@ -377,25 +375,22 @@ class LiveThread:
             return
         if isinstance(event, TurnStarted):
             await self._tell_stored(live)
-            self._tell_unqueued(live)
             self._feed(live, event)
         elif isinstance(event, TurnEnded):
-            await self._tell_stored(live)
+            await self._tell_stored(live, queued=True)
             if self.log.join(live.base) > LONGEST_LOG:
                 stored = await self._hub.threads.get_thread(self.id)
                 live.base, live.before, live.shortened = self.log.last, stored.entries - 1, True
                 self.log.forget(live.base)
             await self.refresh(known=True)
 
-    def _tell_unqueued(self, live: LiveRun) -> None:
-        """Tell that the messages that were queued are so no longer: they are being answered, or nothing runs."""
-        for seq, entry in live.said.items():
-            if seq > live.unqueued:
-                self.tell_user(entry, queued=False)
-                live.unqueued = seq
+    async def _tell_stored(self, live: LiveRun, *, queued: bool = False) -> None:
+        """Tell what is stored now: where the run's responses are, and the messages that other programs have added.
 
-    async def _tell_stored(self, live: LiveRun) -> None:
-        """Tell what is stored now: where the run's responses are, and the messages that other programs have added."""
+        Args:
+            live: the run.
+            queued: whether queued messages still are; otherwise they are being answered, or nothing runs.
+        """
         log = await read_log(self._hub.threads.store, self.id, after=live.known)
         for entry in log.entries:
             message = from_json(entry.body["message"]) if entry.kind != "compaction" else None
@@ -406,3 +401,6 @@ class LiveThread:
                 about = {name: value for name, value in about.items() if name not in ("thinking", "parts")}
                 self.tell("stored", messageId=live.encoder.message_id, **about)
             live.known = entry.seq
+        if not queued:
+            for seq in [seq for seq in live.said if seq <= live.known]:
+                self.tell_user(live.said.pop(seq), queued=False)

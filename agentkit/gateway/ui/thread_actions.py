@@ -19,6 +19,7 @@ from agentkit.messages import TextPart, ToolCall, ToolMessage, UserMessage
 from agentkit.processor.not_run import CANCELLED
 from agentkit.schemas.words import InvalidArguments
 from agentkit.threads.conversation import is_denied
+from agentkit.threads.lease import acquire_unheld
 from agentkit.threads.log_reader import read_log
 from agentkit.threads.resume import answer, may_have_run, not_again, waits_inside
 from agentkit.threads.store import ask_store
@@ -158,13 +159,22 @@ class ThreadActions:
             return {"run": await self._thread.start()}
 
     async def stop(self) -> None:
-        """End the live run, and answer the calls that wait: no model is asked."""
-        thread = self._thread
+        """End the live run, and answer the calls that wait: no model is asked.
+
+        Raises:
+            ThreadBusy: another process runs the thread.
+        """
+        thread, store = self._thread, self._threads.store
         await thread.stop()
         async with thread.lock:
             if thread.live is not None:  # it does not end
                 return
-            stopped = await self._stop_calls()
+            lease = await acquire_unheld(store, thread.id)
+            thread.trouble.owner = None
+            try:
+                stopped = await self._stop_calls()
+            finally:
+                await ask_store(store.release, lease)
             if stopped or (await thread.refresh(known=True)).state != "idle":
                 stored = await self._threads.get_thread(thread.id)
                 await self.change(replace(ThreadSettings.of(stored), stopped=stored.entries - 1))

@@ -7,6 +7,7 @@ import secrets
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from agentkit.agent import Agent
@@ -19,22 +20,11 @@ from agentkit.gateway.ui.page_models import ModelOption, PageModels
 from agentkit.gateway.ui.thread_list import ThreadList
 from agentkit.messages import ToolCall
 from agentkit.threads import ThreadManager
-from agentkit.tool.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from agentkit.gateway.ui.code_tokens import CodeTokens
 
-
-_KNOWN_CALLS: Final = 5_000
-
-
-def repair_codes(call: ToolCall, registry: ToolRegistry) -> tuple[str, ...]:
-    """Return the codes of the repairs that are needed to read a call's text: it is read again."""
-    try:
-        events = parse(call.raw, call.format or "", registry.specs())
-    except FormatError:  # the application's own format
-        return ()
-    return next((event.repairs for event in events if isinstance(event, CallEnd)), ())
+_KNOWN_CALLS: Final = 1_000
 
 
 class ThreadHub:
@@ -57,7 +47,7 @@ class ThreadHub:
         """How often the list of threads has changed."""
         self.closing = False
         """Whether the server ends."""
-        self._repairs: dict[tuple[str, str], list[dict[str, str]]] = {}  # by format and text: reading takes 0.6 ms
+        self._repairs = lru_cache(_KNOWN_CALLS)(self._read_repairs)  # reading takes 0.6 ms
         self._tokens: CodeTokens | None = None
         self._live: dict[str, LiveThread] = {}
         self._used: Counter[str] = Counter()  # how many requests use each thread
@@ -115,15 +105,19 @@ class ThreadHub:
         """The repairs that were needed to read a call, each with its explanation; none for a native call."""
         if call.format is None:
             return []
-        key = (call.format, call.raw)
-        if key not in self._repairs:
-            if len(self._repairs) >= _KNOWN_CALLS:
-                self._repairs.clear()
-            self._repairs[key] = repairs_of(repair_codes(call, self.agent.registry))
-        return self._repairs[key]
+        return self._repairs(call.format, call.raw)
+
+    def _read_repairs(self, format: str, raw: str) -> list[dict[str, str]]:
+        try:
+            events = parse(raw, format, self.agent.registry.specs())
+        except FormatError:  # the application's own format
+            return []
+        return repairs_of(next((event.repairs for event in events if isinstance(event, CallEnd)), ()))
 
     async def tokens(self, language: str, code: str) -> list[tuple[str, str]]:
         """The tokens of code, to be coloured."""
+        if self.closing:
+            return [("", code)]
         if self._tokens is None:
             from agentkit.gateway.ui.code_tokens import CodeTokens
 
@@ -131,8 +125,10 @@ class ThreadHub:
         return await self._tokens.tokens(language, code)
 
     def end_streams(self) -> None:
-        """End all streams: the server is about to end."""
+        """End all streams, and the reading of code: the server is about to end."""
         self.closing = True
+        if self._tokens is not None:
+            self._tokens.close()
         for thread in self._live.values():
             thread.wake()
 
@@ -140,7 +136,5 @@ class ThreadHub:
         """End all streams and all runs, and close what was created."""
         self.end_streams()
         await asyncio.gather(*(thread.stop() for thread in list(self._live.values())))
-        if self._tokens is not None:
-            await self._tokens.aclose()
         await self.models.aclose()
         await self.threads.aclose()

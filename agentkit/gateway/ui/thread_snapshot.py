@@ -14,7 +14,7 @@ from typing import Any, Final
 from agentkit.agent import call_hash
 from agentkit.agent.decisions import EDITED
 from agentkit.events import Usage
-from agentkit.gateway.events.ag_ui import content_of
+from agentkit.gateway.events.ag_ui import content_of, waiting_call
 from agentkit.gateway.events.ag_ui import usage_of as usage_json
 from agentkit.gateway.events.run_encoder import PageEvent, call_status
 from agentkit.messages import (
@@ -188,22 +188,15 @@ def _call(record: Call, facts: SnapshotFacts) -> PageEvent:
         "attempts": record.attempts,
         "decided": decision_json(record),
     }
-    inside = [_waiting_inside(id, one) for id, one in facts.waiting.items() if id.startswith(f"{record.id}/")]
+    inside = [
+        {"id": id, **waiting_call(one), "reason": "", **about_call(one)}
+        for id, one in facts.waiting.items()
+        if id.startswith(f"{record.id}/")
+    ]
     if inside:
         about["inside"] = inside
     function = {"name": call.name, "arguments": json.dumps(arguments, ensure_ascii=False, default=str)}
     return {"id": record.id, "type": "function", "function": function, "metadata": {"agentkit": about}}
-
-
-def _waiting_inside(id: str, call: ToolCall) -> PageEvent:
-    return {
-        "id": id,
-        "name": call.name,
-        "arguments": dict(call.arguments),
-        "hash": call_hash(call),
-        "reason": "",
-        **about_call(call),
-    }
 
 
 def _status(record: Call, facts: SnapshotFacts) -> str:

@@ -193,7 +193,7 @@ class Page:
         if self._streams.locked():
             raise RequestRefused(503, f"{_STREAMS} streams are open: close some tabs", "overloaded", retry_after=5)
         async with self._streams, ClientWatch(receive, lambda: sender.ended), aclosing(pieces):
-            first = await _known_errors(anext(pieces))
+            first = await _known_errors(anext(pieces, b""))
             await sender.start(200, [*_STREAM, *SAFE_HEADERS])
             sender.beat(_COMMENT, _BEAT, config.timeouts.idle)
             await sender.write(first)

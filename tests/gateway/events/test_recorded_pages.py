@@ -113,23 +113,23 @@ def pieces(whole: T, seed: int = 0) -> Iterator[T]:
         at += size
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(16)
 @pytest.mark.skipif(not ROWS, reason=ABSENT)
-@pytest.mark.parametrize("share", range(8))
+@pytest.mark.parametrize("share", range(32))
 def test_recorded_wires(share: int) -> None:
     calls = 0
-    for row in ROWS[share::8]:
+    for row in ROWS[share::32]:
         model = Replay([recording(row)], chunks=pieces).model(f"{PREFIXES[row['api']]}:m")
         request = ModelRequest([user("Hi")], stream="sse" in row["response"])
         calls += check(asyncio.run(processed(model.stream(request), ToolRegistry())), ())
     assert calls
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(32)
 @pytest.mark.skipif(not ROWS, reason=ABSENT)
-@pytest.mark.parametrize("share", range(32))
+@pytest.mark.parametrize("share", range(64))
 def test_calls_in_recorded_texts(share: int) -> None:
-    assert sum(check((reply.read(4), None), reply.tools) for reply in short_replies()[share::32])
+    assert sum(check((reply.read(4), None), reply.tools) for reply in short_replies()[share::64])
 
 
 @cache

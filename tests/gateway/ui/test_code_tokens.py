@@ -22,7 +22,7 @@ def anyio_backend() -> str:
 async def reader() -> AsyncIterator[CodeTokens]:
     tokens = CodeTokens()
     yield tokens
-    await tokens.aclose()
+    tokens.close()
 
 
 async def test_code_is_read_as_tokens(reader: CodeTokens) -> None:
@@ -71,6 +71,6 @@ async def test_closing_ends_the_worker() -> None:
     reader = CodeTokens()
     await reader.tokens("python", "x = 1")
     process = reader._process
-    await reader.aclose()
+    reader.close()
     assert process is not None
     assert process.returncode is not None

@@ -333,6 +333,7 @@ def long_thread(pairs: int) -> Event:
     return snapshot(*(message for pair in messages for message in pair))
 
 
+@pytest.mark.soak  # `benchmarks/page.py` measures it
 def test_two_thousand_messages(page: Modules) -> None:
     """The last ones are there at once; the others are built above them without moving what is read."""
     seconds, apart, moved, built = page.run(

@@ -475,6 +475,7 @@ def test_a_thread_that_another_process_runs(world: World) -> None:
             state = events.until(lambda e: e.get("value", {}).get("problem"))["value"]
         assert state["state"] == "running"
         assert state["problem"] == "'night job' is running this thread"
+        client.ask("POST", f"threads/{thread}/stop", {}, 409)
         runner.run(store.release(lease))
         client.ask("POST", f"threads/{thread}/continue", {}, 202)
         assert client.settled(thread, "idle")[-1]["content"] == "You said hello."

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -14,6 +17,8 @@ from page_shop import Shop, turn
 from ui_kit import HeldModel, PageClient, calls_of, page
 
 from agentkit import Agent
+from agentkit.errors import ConfigError
+from agentkit.gateway.routes import key_from
 from agentkit.gateway.ui import code_tokens, ui_app
 from agentkit.gateway.ui.code_tokens import CodeTokens
 from agentkit.gateway.ui.page_files import CSP, STATIC
@@ -179,8 +184,30 @@ def test_a_flood_of_code_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
         try:
             return await asyncio.gather(*(read.tokens("python", f"x = {n}") for n in range(10)))
         finally:
-            await read.aclose()
+            read.close()
 
     found = asyncio.run(flood())
     assert [len(tokens) > 1 for tokens in found] == [True] * 3 + [False] * 7
     assert ["".join(text for _, text in tokens) for tokens in found] == [f"x = {n}" for n in range(10)]
+
+
+def test_the_server_ends_while_hostile_code_waits(tmp_path: Path) -> None:
+    hostile = {"language": "literate-haskell", "code": "(" * 19_000}
+    senders = ThreadPoolExecutor(10)
+    with page(Agent(HeldModel(turn)), tmp_path / "a.db") as client:
+        sent = [
+            senders.submit(httpx2.post, f"{client.url}/ui/api/highlight", json=hostile, timeout=60)
+            for _ in "1234567890"
+        ]
+        time.sleep(0.5)
+        client.ask("GET", "setup")
+        since = time.monotonic()
+    assert time.monotonic() - since < 5
+    assert {one.result().status_code for one in sent} <= {200, 503}
+    senders.shutdown()
+
+
+def test_a_key_that_no_header_can_have_is_refused() -> None:
+    for key, why in (("", "is not set"), ("sk-\u00fc", "not printable ASCII"), ("sk\n-a", "not printable ASCII")):
+        with pytest.raises(ConfigError, match=why):
+            key_from({"K": key}, "K", "a key")

@@ -13,6 +13,7 @@ import httpx2
 import pytest
 from page_server import PageServer
 from page_shop import Shop, turn
+from scenario_kit import SOAK
 from ui_kit import PATIENCE, Followed, HeldModel, Json, PageClient, calls_of, page
 
 from agentkit import Agent
@@ -206,7 +207,7 @@ def finish(client: PageClient, thread: str) -> list[Json]:
 def test_killed_at_any_event_no_call_runs_twice_and_none_is_lost(server: PageServer, person: PageClient) -> None:
     chance = random.Random(7)
     server.pace(0.002)
-    for n in range(4):
+    for n in range(20 if SOAK else 2):
         thread = person.new()
         with person.follow(thread) as events:
             person.say(thread, "both")
@@ -245,6 +246,7 @@ def test_a_call_whose_outcome_is_unknown_is_asked_about(server: PageServer, pers
 
 
 @pytest.mark.parametrize("decision", ["approved", "edited", "denied"])
+@pytest.mark.share(3)
 def test_a_decision_survives_the_server(server: PageServer, person: PageClient, decision: str) -> None:
     thread = person.new()
     person.say(thread, "orders")

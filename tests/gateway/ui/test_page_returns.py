@@ -194,7 +194,7 @@ def plain(server: PageServer) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 def test_a_reload_changes_nothing(state: str, server: PageServer, tabs: Tabs) -> None:
     it = STATES[state]
     tab = tabs.new()
@@ -218,7 +218,7 @@ def test_a_reload_changes_nothing(state: str, server: PageServer, tabs: Tabs) ->
 
 @pytest.mark.parametrize("reloads", [True, False], ids=["and a reload", "and the page stays"])
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.share(6)
+@pytest.mark.share(14)
 def test_after_the_death_of_the_server(state: str, reloads: bool, server: PageServer, tabs: Tabs) -> None:
     it = STATES[state]
     tab = tabs.new()

@@ -25,8 +25,8 @@ export function takeKey() {
 }
 
 function keepKey(value) {
-  key = value;
-  sessionStorage.setItem("agentkit.key", value);
+  key = value.replace(/[^ -~]/g, ""); // no header can have other characters
+  sessionStorage.setItem("agentkit.key", key);
 }
 
 // How the page asks for the key: a function to a promise of text, set by the page.

@@ -64,7 +64,7 @@ const composer = new Composer({
     if (page.id) return void outbox.add(page.id, content);
     created ??= api.create(page.chosen).finally(() => (created = null));
     const { id } = await created;
-    outbox.add(id, content);
+    outbox.add(id, content).then(refreshSoon); // the stream may begin after the list has changed
     if (page.id) return undefined; // she has gone on to another thread, or has sent two messages
     go(addressOf(id));
     return open(id);
