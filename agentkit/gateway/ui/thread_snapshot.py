@@ -31,7 +31,7 @@ from agentkit.processor.approval import STARTED_BEFORE
 from agentkit.processor.not_run import DENIED
 from agentkit.threads import Call, Entry, Log
 from agentkit.threads.conversation import in_order, is_denied
-from agentkit.threads.entries import IDEMPOTENT, OWN
+from agentkit.threads.entries import CREATED, IDEMPOTENT, OWN, SECONDS
 from agentkit.threads.resume import may_have_run, waits_inside
 from agentkit.tool.call_effect import effect, effect_json
 from agentkit.tool.codec import call_from_json, from_json
@@ -101,7 +101,7 @@ def usage_of(entry: Entry) -> Usage:
 
 
 def _user(entry: Entry, message: UserMessage) -> PageEvent:
-    about = {"seq": entry.seq, "created": entry.created}
+    about = {"seq": entry.seq, "created": entry.body.get(CREATED, entry.created)}
     return {
         "id": message_id(entry),
         "role": "user",
@@ -117,7 +117,7 @@ def about_response(entry: Entry, message: AssistantMessage, cost: Callable[[str,
     usage = usage_of(entry)
     return {
         "seq": entry.seq,
-        "created": entry.created,
+        "created": entry.body.get(CREATED, entry.created),
         "model": model,
         "run": response.get("run"),
         "finish": finish,
@@ -251,9 +251,7 @@ def _without_note(answer: ToolMessage) -> Sequence[TextPart | ImagePart]:
 def _result(record: Call) -> PageEvent:
     answer = from_json(record.answer or {})
     assert isinstance(answer, ToolMessage)
-    times = (record.started, record.ended)
-    seconds = None if None in times else max(0.0, times[1] - times[0])  # type: ignore[operator]
-    about = {"status": call_status(answer.error, answer.text), "code": answer.error, "seconds": seconds}
+    about = {"status": call_status(answer.error, answer.text), "code": answer.error, "seconds": _seconds(record)}
     said: PageEvent = {
         "id": f"{record.id}-result",
         "role": "tool",
@@ -262,3 +260,10 @@ def _result(record: Call) -> PageEvent:
         "metadata": {"agentkit": about},
     }
     return said if answer.error is None else {**said, "error": answer.error}
+
+
+def _seconds(record: Call) -> float | None:
+    """How long a call took, as the run measured it or by the times in the store; None if it did not run."""
+    if record.answer is not None and SECONDS in record.answer:
+        return float(record.answer[SECONDS])
+    return None if record.started is None or record.ended is None else max(0.0, record.ended - record.started)
