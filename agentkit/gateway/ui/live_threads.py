@@ -106,7 +106,7 @@ class LiveThread:
 
     def tell_user(self, entry: Entry, *, queued: bool) -> None:
         """Send a user's message."""
-        content = content_of(from_json(entry.body["message"]).content)
+        content = content_of(from_json(entry.body["message"]).content, joined=False)
         self.tell("user", id=message_id(entry), seq=entry.seq, content=content, created=entry.created, queued=queued)
 
     def wake(self) -> None:

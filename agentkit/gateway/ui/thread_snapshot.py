@@ -105,7 +105,7 @@ def _user(entry: Entry, message: UserMessage) -> PageEvent:
     return {
         "id": message_id(entry),
         "role": "user",
-        "content": content_of(message.content),
+        "content": content_of(message.content, joined=False),
         "metadata": {"agentkit": about},
     }
 

@@ -214,6 +214,42 @@ def test_keys_are_listed_and_the_focus_returns(server: PageServer, tabs: Tabs) -
     expect(tab.page.get_by_role("button", name="Keys")).to_be_focused()
 
 
+def test_a_page_that_lacks_a_file_says_so(server: PageServer, tabs: Tabs) -> None:
+    """As in a tab of a newer page on an older server."""
+    tab = tabs.new()
+    tab.page.route("**/ui/keys.js", lambda route: route.fulfill(status=404))
+    tab.reload()
+    expect(banner(tab.page, "could not be loaded completely")).to_be_visible()
+
+
+def test_a_button_under_the_pointer_can_be_read(server: PageServer, tabs: Tabs) -> None:
+    tab = tabs.new()
+    tab.box.fill("hello")
+    send = tab.page.get_by_role("button", name="Send")
+    colours = "button => { const { color, backgroundColor } = getComputedStyle(button); return [color, backgroundColor]; }"
+    text, ground = send.evaluate(colours)
+    send.hover()
+    assert send.evaluate(colours)[0] == text
+    assert send.evaluate(colours)[1] not in (text, ground)
+
+
+@pytest.fixture
+def free(tmp_path: Path) -> Iterator[str]:
+    """The address of a page whose only tool asks nobody."""
+
+    def look(word: str) -> str:
+        """Look up a word."""
+        return word
+
+    with page_of(Agent(ScriptedModel([]), [look]), tmp_path / "free.db") as client:
+        yield client.url
+
+
+def test_the_start_says_that_no_tool_asks(free: str, tabs: Tabs) -> None:
+    expect(tabs.new(url=free).page.get_by_text("No tool asks you first.")).to_be_visible()
+    expect(tabs.new().page.get_by_text("order · asks you first")).to_be_visible()
+
+
 def test_the_threads_can_be_hidden(server: PageServer, tabs: Tabs) -> None:
     tab = tabs.new()
     nav = tab.page.get_by_role("navigation", name="Threads")
@@ -246,6 +282,10 @@ def test_a_phone_needs_no_horizontal_scrolling(server: PageServer, tabs: Tabs, w
     tab.page.keyboard.press("Escape")
     expect(tab.page.get_by_role("navigation", name="Threads")).to_be_hidden()
     expect(tab.page.get_by_role("button", name="Show threads")).to_be_focused()
+    tab.press("Show threads")
+    tab.page.get_by_role("link", name="New thread").click()
+    expect(tab.page.get_by_role("navigation", name="Threads")).to_be_hidden()
+    expect(tab.page.get_by_role("heading", name="What should be done?")).to_be_visible()
     assert tab.faults() == []
     window.close()
 

@@ -21,10 +21,10 @@ export class Approval {
   constructor(call, { actions, waiting: all }) {
     Object.assign(this, { call, actions, all, busy: false, form: null });
     this.keys = {
-      y: () => this.decide({ approved: true }),
-      e: () => this.#edit(),
-      n: () => this.#deny(),
-      a: () => this.decide({ approved: true, always: true }),
+      y: () => this.#ready() && this.decide({ approved: true }),
+      e: () => this.#ready() && this.#edit(),
+      n: () => this.#ready() && this.#deny(),
+      a: () => this.#ready() && this.#always(),
     };
     this.count = make("span", { class: "count" });
     this.note = make("p", { class: "fault", role: "alert" });
@@ -36,14 +36,28 @@ export class Approval {
       { class: "approval", tabindex: "-1", role: "group", "aria-label": `Decide: ${shown(call.name)}`, onkeydown: (event) => this.#key(event) },
       make("p", { class: "ask" }, make("b", {}, `Run ${shown(call.name)}?`), this.count),
       this.content,
-      make("p", { class: "why" }, `Why it asks: ${shown(call.reason || `${call.name} needs approval`)}`),
-      this.note,
+      call.reason && make("p", { class: "why" }, `Why it asks: ${shown(call.reason)}`),
       this.extra,
       this.buttons,
+      this.note,
     );
+    this.#rest();
+  }
+
+  // Show it in a card.
+  putIn(card) {
+    card.append(this.element);
+    this.all.add(this);
+  }
+
+  // Whether a form is open.
+  get begun() {
+    return this.buttons.hidden;
+  }
+
+  #rest() {
     this.#enable(false);
     setTimeout(() => this.#enable(true), DEAD);
-    all.add(this);
   }
 
   // Show the place among those that wait, and whether all of them may be approved at once.
@@ -54,25 +68,45 @@ export class Approval {
     this.every.textContent = `Approve all ${total}`;
     this.every.setAttribute("aria-disabled", String(!seen));
     this.every.title = seen ? "" : "Look at each of them first";
+    const more = this.alike.length;
+    this.always.textContent = `Always allow ${shown(this.call.name)} in this thread${more ? `, also the ${more} more that wait${more > 1 ? "" : "s"}` : ""}`;
   }
 
   focus() {
     this.element.focus({ preventScroll: true });
-    this.element.scrollIntoView({ block: "nearest" });
+    this.element.scrollIntoView();
   }
 
+  // After a decision here the focus goes to the next one that waits, or else to the message field.
   remove() {
+    const onward = this.busy && this.element.contains(document.activeElement);
     this.all.delete(this);
     this.element.remove();
+    if (!onward) return;
+    const [next] = this.all.list;
+    next?.focus();
+    next?.#rest();
+    if (!next) document.getElementById("text")?.focus();
+  }
+
+  // The others of the same tool that wait.
+  get alike() {
+    return [...this.all.open].filter(({ call }) => call !== this.call && call.name === this.call.name);
+  }
+
+  async #always() {
+    const { alike } = this;
+    if (await this.decide({ approved: true, always: true })) for (const one of alike) await one.decide({ approved: true });
   }
 
   #buttons() {
     this.every = button("Approve all", () => this.all.approve(), { hidden: true });
+    this.always = button("", this.keys.a);
     return [
       button("Approve", this.keys.y, { class: "primary" }),
       button("Edit", this.keys.e),
       button("Deny…", this.keys.n),
-      button(`Always allow ${shown(this.call.name)} in this thread`, this.keys.a),
+      !this.call.id.includes("/") && this.always, // the server refuses it for a call inside another one
       this.every,
     ];
   }
@@ -93,7 +127,6 @@ export class Approval {
   }
 
   #edit() {
-    if (!this.#ready()) return;
     this.form = new ArgumentForm(this.call.arguments ?? {}, this.actions.schema(this.call.name));
     this.#open(this.form.element, "Approve with these arguments", () => {
       const edited = this.form.read();
@@ -101,24 +134,26 @@ export class Approval {
     });
     this.content.hidden = true;
     this.form.focus();
+    this.element.scrollIntoView({ block: "nearest" });
   }
 
   #deny() {
-    if (!this.#ready()) return;
     const field = make("textarea", { rows: "2", "aria-label": "Reason, which the model reads", placeholder: "Reason (the model reads it)" });
     const chips = REASONS.map((text) => button(text, () => (field.value = text), { class: "chip" }));
     this.#open(make("div", {}, field, make("div", { class: "chips" }, ...chips)), "Deny", () => this.decide({ approved: false, reason: field.value.trim() }));
     field.focus();
+    this.extra.scrollIntoView({ block: "nearest" });
   }
 
   // Show a form in the place of the buttons.
   #open(content, name, run) {
     this.extra.replaceChildren(content, make("div", { class: "decide" }, button(name, run, { class: "primary" }), button("Cancel", () => this.#close())));
     this.extra.onkeydown = (event) => {
-      if (event.key !== "Escape") return;
+      const act = event.key === "Escape" ? () => this.#close() : event.key === "Enter" && (event.ctrlKey || event.metaKey) && run;
+      if (!act) return;
       event.preventDefault();
       event.stopPropagation();
-      this.#close();
+      act();
     };
     this.buttons.hidden = true;
   }
@@ -136,41 +171,44 @@ export class Approval {
 
   // Send a decision. What it changes comes back as an event.
   async decide(decision) {
-    if (!this.#ready()) return;
+    if (this.busy) return false;
     this.busy = true;
     this.element.setAttribute("aria-busy", "true");
     this.note.textContent = "";
     try {
       await this.actions.decide(this.call.id, { hash: this.call.hash, ...decision });
+      return true;
     } catch (error) {
       this.busy = false;
       this.element.removeAttribute("aria-busy");
       const lost = error.status === 409 ? "It was decided elsewhere, or it changed. " : "";
       this.note.textContent = this.form?.showErrors(error.fields) ? "These arguments do not fit." : `${lost}${error.message}`;
+      this.note.scrollIntoView({ block: "nearest" });
+      return false;
     }
   }
 }
 
-// The approvals that wait together: their count, and one decision for all once each was on the screen.
+// The approvals that wait together: their count, and one decision for all once the buttons of each were on the screen.
 export class WaitingCalls {
   constructor() {
     this.open = new Set();
     this.shown = new WeakSet(); // elements
     const saw = (entries) => {
-      for (const { target, isIntersecting } of entries) if (isIntersecting) this.shown.add(target);
+      for (const { target, isIntersecting } of entries) if (isIntersecting) this.shown.add(target.parentNode);
       this.place();
     };
-    this.watch = new IntersectionObserver(saw, { threshold: 0.3 });
+    this.watch = new IntersectionObserver(saw, { threshold: 0.9 });
   }
 
   add(approval) {
     this.open.add(approval);
-    this.watch.observe(approval.element);
+    this.watch.observe(approval.buttons);
   }
 
   delete(approval) {
     this.open.delete(approval);
-    this.watch.unobserve(approval.element);
+    this.watch.unobserve(approval.buttons);
     this.place();
   }
 
@@ -182,6 +220,10 @@ export class WaitingCalls {
   async approve() {
     const { list, seen } = this;
     if (seen) for (const approval of list) await approval.decide({ approved: true });
+  }
+
+  get first() {
+    return this.list[0]?.element.closest(".call");
   }
 
   get list() {

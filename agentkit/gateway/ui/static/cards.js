@@ -6,7 +6,7 @@
 import { Approval, decisionText } from "./approval.js";
 import { button, make } from "./dom.js";
 import { rawCall } from "./raw.js";
-import { isFinal } from "./state.js";
+import { isFinal, waitingCalls } from "./state.js";
 import { duration, effectView, LiveArguments, resultView, rows, shown } from "./values.js";
 
 const STATES = {
@@ -28,7 +28,8 @@ let count = 0;
 
 export class CallCard {
   constructor({ id }, shared) {
-    Object.assign(this, { id, shared, built: "", live: null, approvals: new Map(), outcome: null });
+    Object.assign(this, { id, shared, built: "", live: null, approvals: shared.drafts.get(id) ?? new Map(), outcome: null });
+    shared.drafts.delete(id);
     shared.cards.set(id, this);
     const span = (name, props = {}) => make("span", { class: name, ...props });
     this.parts = { icon: span("icon-state", { "aria-hidden": "true" }) };
@@ -44,10 +45,12 @@ export class CallCard {
   // Draw what changed.
   update() {
     const call = (this.call = this.shared.state.calls.get(this.id));
-    const [icon, word] = STATES[call.status] ?? STATES.done;
+    const [icon, name] = STATES[call.status] ?? STATES.done;
+    const left = call.status === "approved" && waitingCalls(this.shared.state).length;
+    const word = left ? `${name}, waits for ${left} more` : name;
     this.#write({ icon, name: shown(call.name), target: shown(call.effect?.target ?? ""), word, format: call.format ?? "" });
     this.element.dataset.status = call.status;
-    this.element.setAttribute("aria-label", `Call of ${shown(call.name)}: ${word}`);
+    this.element.setAttribute("aria-label", `Call of ${shown(call.name)}: ${name}`);
     this.tick();
     this.#drawLive();
     this.#drawAsks();
@@ -84,8 +87,9 @@ export class CallCard {
     return undefined;
   }
 
-  // The card leaves the page.
+  // The card leaves the page. Decisions that were begun are kept for the card that takes its place.
   remove() {
+    this.shared.drafts.set(this.id, new Map([...this.approvals].filter(([, { begun }]) => begun)));
     for (const approval of this.approvals.values()) approval.remove();
     this.element.remove();
   }
@@ -116,7 +120,11 @@ export class CallCard {
     const asked = call.status !== "waiting" ? [] : call.inside.length ? inside : [call];
     const wanted = new Map(asked.map((one) => [one.id, one]));
     for (const [id, approval] of this.approvals) {
-      if (wanted.get(id)?.hash === approval.call.hash) continue;
+      if (wanted.get(id)?.hash === approval.call.hash) {
+        if (!approval.element.isConnected) approval.putIn(this.asks);
+        continue;
+      }
+      if (approval.begun && !approval.busy) this.asks.append(make("p", { class: "fault" }, "Decided elsewhere: what you wrote here was not used."));
       approval.remove();
       this.approvals.delete(id);
     }
@@ -124,7 +132,7 @@ export class CallCard {
       if (this.approvals.has(id)) continue;
       const approval = new Approval({ ...one }, this.shared);
       this.approvals.set(id, approval);
-      this.asks.append(approval.element);
+      approval.putIn(this.asks);
     }
     if (call.status === "unknown") this.outcome ??= this.asks.appendChild(outcomeForm(call, this.shared));
     else {

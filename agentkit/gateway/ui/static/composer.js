@@ -25,7 +25,7 @@ async function partOf(file) {
   if (text.includes("\0")) return null;
   let fence = "```";
   while (text.includes(fence)) fence += "`";
-  return { type: "text", text: `${name}:\n${fence}\n${text}${text.endsWith("\n") ? "" : "\n"}${fence}` };
+  return { type: "text", text: `${name}:\n${fence}\n${text}${text.endsWith("\n") ? "" : "\n"}${fence}\n` };
 }
 
 export class Composer {
@@ -94,7 +94,7 @@ export class Composer {
 
   // Escape: stop what runs, else clear the field.
   escape() {
-    if (this.mode.live || this.mode.waiting) this.stop();
+    if (this.mode.live) this.stop();
     else this.put("");
   }
 
@@ -137,7 +137,7 @@ export class Composer {
       const sum = this.attachments.reduce((bytes, { file: { size } }) => bytes + size, file.size);
       const part = sum <= MOST ? await partOf(file) : null;
       if (part) this.attached([...this.attachments, { file, part }]);
-      else if (sum > MOST) this.notify(`${file.name}: the attachments of one message may have 10 MB together.`);
+      else if (sum > MOST) this.notify(`${file.name}: 10 MB at most for the attachments of one message.`);
       else this.notify(`${file.name}: only images (PNG, JPEG, GIF, WebP) and text files can be attached.`);
     }
     if (files.length) say(`${this.attachments.length} attached`);
@@ -170,7 +170,7 @@ export class Composer {
     const busy = live || waiting > 0;
     $("stop").hidden = !busy;
     $("send").hidden = busy && !this.content.length;
-    $("send").textContent = busy ? "Queue" : "Send";
+    $("send").textContent = live ? "Queue" : waiting ? `Send, and stop ${waiting} waiting call${waiting > 1 ? "s" : ""}` : "Send";
     $("send").disabled = Boolean(closed) || !this.content.length;
     $("hint").textContent = queued ? `${queued} queued` : "";
     $("waiting").hidden = !waiting;

@@ -6,7 +6,8 @@
 import { WaitingCalls } from "./approval.js";
 import { button, make, say } from "./dom.js";
 import { AnswerView, UserView } from "./message_views.js";
-import { ALL, emptyState, reduce, waitingCalls } from "./state.js";
+import { ALL, emptyState, isFinal, reduce, waitingCalls } from "./state.js";
+import { duration, shown } from "./values.js";
 
 const FIRST = 60; // messages of a snapshot that are built at once
 const BATCH = 25; // messages whose layout is skipped together while they are off the screen
@@ -20,11 +21,15 @@ export class Conversation {
     Object.assign(this, { root, actions, onChange });
     this.list = make("div", { class: "messages" });
     this.newer = button("↓ new", () => this.#toEnd(), { class: "newer", hidden: true });
-    root.append(this.list, this.newer);
-    this.shared = { actions, cards: new Map(), state: null, waiting: new WaitingCalls(), openCall: (id) => this.focusCard(id) };
+    this.silence = make("p", { class: "small", hidden: true });
+    root.append(this.list, this.silence, this.newer);
+    this.shared = { actions, cards: new Map(), drafts: new Map(), state: null, waiting: new WaitingCalls(), openCall: (id) => this.focusCard(id) };
     this.top = 0; // where it was scrolled to
     root.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     new ResizeObserver(() => this.#stay()).observe(this.list);
+    this.list.addEventListener("click", ({ target }) => {
+      if (target.closest("summary, .call button")) this.atEnd = false; // what she opens stays where it is
+    });
     setInterval(() => this.#tick(), 1000);
     this.reset();
   }
@@ -32,7 +37,6 @@ export class Conversation {
   // Another thread.
   reset() {
     this.state = emptyState();
-    this.shared.state = this.state;
     this.dirty = new Set([ALL]);
     this.top = 0;
     this.atEnd = true;
@@ -45,6 +49,7 @@ export class Conversation {
     for (const id of reduce(this.state, event)) this.dirty.add(id);
     if (this.dirty.size) this.#schedule();
     if (QUIET.has(event.type)) return;
+    this.#schedule();
     this.#announce(event.type === "MESSAGES_SNAPSHOT");
     this.onChange();
   }
@@ -53,6 +58,13 @@ export class Conversation {
   get summary() {
     const { run, thread } = this.state;
     return { waiting: waitingCalls(this.state).map(({ id, name }) => ({ id, name })), running: run !== null || thread?.state === "running" };
+  }
+
+  // Whether the last reply was stopped.
+  get stopped() {
+    const { order, messages, calls } = this.state;
+    const last = messages.get(order.at(-1));
+    return last?.state === "stopped" || last?.parts.some(({ id }) => calls.get(id)?.status === "stopped");
   }
 
   // Go to a call, or to the decision inside it.
@@ -97,23 +109,30 @@ export class Conversation {
     const fresh = [...dirty].some((id) => !this.views?.has(id) || this.state.messages.get(id)?.open);
     if (dirty.has(ALL)) this.#rebuild();
     else for (const id of dirty) this.#draw(id);
+    this.#drawSilence();
     if (!dirty.size) return;
     this.shared.waiting.place();
+    const { first } = this.shared.waiting;
+    if (this.asked && !first) this.atEnd = true;
+    this.asked = first;
     if (!this.#stay() && fresh) this.newer.hidden = false;
   }
 
   #rebuild() {
+    const { activeElement } = document;
     const raw = new Set([...(this.views ?? [])].filter(([, view]) => view.isRaw).map(([id]) => id));
     const fromEnd = this.atEnd ? 0 : this.root.scrollHeight - this.root.scrollTop;
     for (const view of this.views?.values() ?? []) view.remove?.();
     this.views = new Map();
     this.shared.cards.clear();
+    if (this.shared.state !== this.state) this.shared.drafts.clear();
     this.shared.state = this.state;
     this.first = this.state.order.length;
     this.list.replaceChildren();
     this.#buildTo(this.first - FIRST);
     for (const id of raw) this.views.get(id)?.toggleRaw();
     if (fromEnd) this.root.scrollTop = this.root.scrollHeight - fromEnd;
+    if (activeElement.isConnected) activeElement.focus({ preventScroll: true }); // in a decision that was begun
     this.#later();
   }
 
@@ -172,7 +191,8 @@ export class Conversation {
 
   #scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.root;
-    if (scrollHeight - scrollTop - clientHeight < NEAR) {
+    if (this.asked) this.atEnd &&= scrollTop === this.top;
+    else if (scrollHeight - scrollTop - clientHeight < NEAR) {
       this.atEnd = true;
       this.newer.hidden = true;
     } else if (scrollTop < this.top) this.atEnd = false;
@@ -190,11 +210,23 @@ export class Conversation {
     this.atEnd = true;
     this.newer.hidden = true;
     this.root.scrollTop = this.root.scrollHeight;
+    if (this.asked?.getBoundingClientRect().top < this.root.getBoundingClientRect().top) this.asked.scrollIntoView();
     this.top = this.root.scrollTop;
+  }
+
+  // Say for how long the model has been asked and has written nothing.
+  #drawSilence() {
+    const { run, turn, thread, messages, calls } = this.state;
+    const silent = run !== null && !messages.get(turn)?.open && [...calls.values()].every(isFinal);
+    this.silence.hidden = !silent;
+    this.since = silent ? (this.since ?? Date.now()) : null;
+    const seconds = Math.floor((Date.now() - this.since) / 1000);
+    this.silence.textContent = silent && `Waiting for ${shown(thread?.model || "the model")}… ${seconds < 60 ? `${seconds} s` : duration(seconds)}`;
   }
 
   #tick() {
     if (document.hidden) return;
+    this.#drawSilence();
     for (const call of this.state.calls.values()) if (call.status === "running") this.shared.cards.get(call.id)?.tick();
   }
 

@@ -63,7 +63,7 @@ class Field {
     this.input.value = this.text;
     this.input.addEventListener("input", () => this.#changed());
     this.before = make("del", { hidden: true }, shown(this.text || "empty"));
-    const label = make("label", { for: id }, shown(name), make("span", { class: "small" }, ` ${this.kind}${required ? "" : ", optional"}`));
+    const label = make("label", { for: id }, shown(name), make("span", { class: "small" }, ` (${this.kind}${required ? "" : ", optional"})`));
     this.element = make("div", { class: "field" }, label, about, this.before, this.input, this.fault);
   }
 

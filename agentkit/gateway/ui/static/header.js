@@ -64,7 +64,7 @@ export class Header {
     const { model, format } = thread ?? chosen;
     fill($("model"), setup.choices.map((choice) => [choice.model, choice.label]), model);
     const formats = formatsOf(setup, model);
-    fill($("format"), formats.map((name) => [name, `calls: ${name}`]), formats.length > 1 ? format : formats[0]);
+    fill($("format"), formats.map((name) => [name, name === "native" ? "native calls" : `text calls: ${name}`]), formats.length > 1 ? format : formats[0]);
     const use = useText(thread?.usage, thread?.cost ?? null);
     $("usage").textContent = use;
     $("menu-usage").textContent = use || "No tokens used yet";

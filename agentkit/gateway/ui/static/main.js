@@ -185,12 +185,13 @@ function banners() {
   const lost = status === "reconnecting" ? [{ kind: "amber", text: "The connection was lost. Reconnecting…" }] : [];
   const { state, run: live, problem } = thread ?? {};
   const run = () => attempt(() => api.resume(page.id));
+  const failed = problem || error ? { kind: "red", text: problem || error, action: "Try again", run } : null;
   const banner = {
+    idle: failed ?? (conversation.stopped && { kind: "info", text: "You stopped this reply.", action: "Try again", run }),
     running: !live && { kind: "info", text: problem || "Another program is working on this thread. What it writes is shown here." },
     damaged: { kind: "red", text: `The record of this thread is damaged. ${problem}` },
     interrupted: { kind: "amber", text: problem || "This thread was interrupted.", action: "Continue", run },
   };
-  const failed = problem || error ? { kind: "red", text: problem || error, action: "Try again", run } : null;
   return [...lost, thread && (banner[state] ?? failed)].filter(Boolean);
 }
 
@@ -216,13 +217,15 @@ function showTitle() {
 function drawStart() {
   const { setup } = page;
   const chip = (text, title) => make("span", { class: "chip", title }, text);
-  const tools = setup.tools.map(({ name, description, approval }) => chip(approval ? `${name} · asks` : name, description));
+  const tools = setup.tools.map(({ name, description, approval }) => chip(approval ? `${name} · asks you first` : name, description));
+  const free = tools.length > 0 && !setup.tools.some(({ approval }) => approval);
   const suggestions = setup.suggestions.slice(0, 3).map((text) => button(text, () => composer.put(text), { class: "suggestion" }));
   $("start").replaceChildren(
     make("h2", {}, "What should be done?"),
     make("p", {}, "Watch an agent work, decide which of its calls may run, and come back to it at any time: everything is kept."),
     make("h3", {}, tools.length === 1 ? "It has one tool" : `It has ${tools.length || "no"} tools`),
     make("div", { class: "chips" }, ...tools),
+    ...(free ? [make("p", {}, "No tool asks you first. Start with --require-approval to decide about every call.")] : []),
     ...(suggestions.length ? [make("h3", {}, "Try"), make("div", { class: "suggestions" }, ...suggestions)] : []),
     make("p", { class: "small" }, `Kept in ${setup.store || "memory"} · agentkit ${setup.version}`),
   );

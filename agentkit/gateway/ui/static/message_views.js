@@ -6,7 +6,7 @@ import { CallCard } from "./cards.js";
 import { button, make } from "./dom.js";
 import { MarkdownStream } from "./markdown.js";
 import { rawReply } from "./raw.js";
-import { isFinal, textOf } from "./state.js";
+import { textOf } from "./state.js";
 import { duration, highlight, picture, shown, small, useText } from "./values.js";
 
 const FOLD = 3; // finished calls in a row that become one line
@@ -44,12 +44,14 @@ export class UserView {
     this.content.replaceChildren(...parts.map(userPart));
     this.element.classList.toggle("queued", queued);
     const text = () => parts.flatMap((part) => part.text ?? []).join("\n\n");
-    const state = make("span", {}, queued ? "queued: sent when the agent has finished" : created ? clock(created) : "");
+    const state = make("span", {}, queued ? "queued: the model reads it with its next request" : created ? clock(created) : "");
     this.footer.replaceChildren(...footerButtons(text, seq, this.shared.actions), state);
   }
 }
 
 function userPart(part) {
+  const [, name, , text] = /^(.+):\n(`{3,})\n([^]*)\n\2\n$/.exec(part.text) ?? []; // an attached file
+  if (name) return make("details", { class: "parts" }, make("summary", {}, shown(name)), make("pre", {}, shown(text)));
   return part.type === "text" ? make("p", {}, part.text) : picture(part) ?? small(`A part of type ${shown(part.type)}`);
 }
 
@@ -149,9 +151,9 @@ export class AnswerView {
 
   #foldable(part, n) {
     const call = part.kind === "call" && this.shared.state.calls.get(part.id);
-    if (!call || !isFinal(call) || call.status === "interrupted") return false;
-    const { outcome, isOpen, element } = this.parts[n];
-    return !outcome && (!isOpen || element.closest("details.fold"));
+    if (!call || call.status !== "done") return false;
+    const { isOpen, element } = this.parts[n];
+    return !isOpen || element.closest("details.fold");
   }
 
   #foldRow(row) {
@@ -163,9 +165,8 @@ export class AnswerView {
     }
     for (const { element } of row) if (element.parentNode !== fold && !element.contains(document.activeElement)) fold.append(element);
     const calls = row.map(({ call }) => call);
-    const failed = calls.filter(({ status }) => status !== "done").length;
     const seconds = calls.reduce((sum, call) => sum + (call.seconds ?? 0), 0);
-    fold.firstElementChild.textContent = `${calls.length} calls${failed ? `, ${failed} not done` : ""}${seconds ? ` · ${duration(seconds)}` : ""}`;
+    fold.firstElementChild.textContent = `${calls.length} calls${seconds ? ` · ${duration(seconds)}` : ""}`;
   }
 
   #copyCode({ target }) {

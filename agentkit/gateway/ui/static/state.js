@@ -195,8 +195,10 @@ function wait(state, value) {
   const { call, inner } = find(state, value.toolCallId);
   if (!call || isFinal(call)) return [];
   const about = known(value, ["hash", "reason", "name", "arguments", "effect"]);
-  call.status = "waiting";
   const asked = value.toolCallId === call.id ? call : inner;
+  // A run that still writes its reply asks again for all calls at the reply's end.
+  if (asked?.decided && asked.hash === value.hash && state.messages.get(call.message).run === state.run) return [];
+  call.status = "waiting";
   if (asked) Object.assign(asked, about, { decided: null });
   else call.inside.push({ id: value.toolCallId, name: "", arguments: {}, hash: "", reason: "", effect: null, decided: null, ...about });
   return [call.message];

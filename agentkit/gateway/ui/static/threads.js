@@ -20,7 +20,7 @@ export class ThreadList {
   constructor({ load, opened }) {
     this.load = load; // ({q, before}) → {threads, more}
     this.root = $("thread-list");
-    this.root.addEventListener("click", (event) => event.target.closest("a") && opened());
+    on("threads", "click", (event) => event.target.closest("a") && opened());
     let timer = 0;
     on("search", "input", () => {
       clearTimeout(timer);

@@ -33,11 +33,11 @@ function short(count) {
   return `${Number((count / unit).toPrecision(3))}${sign}`;
 }
 
-// Tokens and cost for a person: "1.2k in · 80 out · $0.012"; empty without tokens.
+// Tokens and cost for a person: "1.2k tokens in, 80 out · $0.012"; empty without tokens.
 export function useText({ inputTokens = 0, outputTokens = 0 } = {}, cost = null) {
   if (!inputTokens && !outputTokens) return "";
   const money = cost === null ? "" : ` · $${cost < 0.995 ? cost.toPrecision(2) : cost.toFixed(2)}`;
-  return `${short(inputTokens)} in · ${short(outputTokens)} out${money}`;
+  return `${short(inputTokens)} tokens in, ${short(outputTokens)} out${money}`;
 }
 
 // A text in a box that scrolls.
@@ -59,7 +59,8 @@ export function effectView(call, actions) {
   const { target, note, edits, body = [], language, rest = {} } = call.effect ?? { rest: call.arguments ?? {} };
   const parts = [];
   if (target) parts.push(make("p", { class: "file" }, shown(target), note ? ` · ${shown(note)}` : ""));
-  if (edits) parts.push(diff(body));
+  if (edits && body.every((line) => line[0] === " ")) parts.push(small("No change."));
+  else if (edits) parts.push(diff(body));
   else if (body.length) parts.push(code(body.join("\n"), language, actions));
   if (Object.keys(rest).length) parts.push(rows(rest));
   return parts.length ? parts : [small("No arguments.")];
