@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
+import shlex
 import sys
 import threading
 import webbrowser
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentkit.checks.callers import LOOPBACK
@@ -53,13 +53,15 @@ class PageAgent(NamedTuple):
         agent: the agent.
         choices: the models that a person can choose.
         store: where its threads are.
-        suggestions: messages to begin with; empty for those of the tools.
+        suggestions: messages to begin with; empty for none.
+        again: the command that returns to these threads later; empty for the same one.
     """
 
     agent: Agent
     choices: Sequence[ModelOption]
     store: str
     suggestions: Sequence[str] = ()
+    again: str = ""
 
 
 def add(commands: Any) -> None:
@@ -72,6 +74,7 @@ def add(commands: Any) -> None:
         epilog=examples(
             "agentkit ui --demo",
             "agentkit ui -m openai:gpt-5 -t agentkit_tools.files:Files --open",
+            "agentkit ui -m openai:gpt-5 -t agentkit_tools.files:Files agentkit_tools.web:Web --require-approval",
             "agentkit ui -m openai:gpt-5 -m anthropic:claude-sonnet-5",
             "agentkit ui --agent shop:agent --store chats.db",
             after=SETTINGS,
@@ -139,7 +142,7 @@ def _page_agent(arguments: argparse.Namespace) -> Iterator[PageAgent]:
                 raise ConfigError(f"--{alone} has its own model and tools: leave {' and '.join(others)} out")
     with ExitStack() as stack:
         if arguments.demo:
-            yield _demo(arguments.store, Path(stack.enter_context(TemporaryDirectory(prefix="agentkit-demo-"))))
+            yield _demo(arguments.store)
         elif arguments.agent is not None:
             from agentkit.gateway.agent_reference import load_agent
 
@@ -150,14 +153,21 @@ def _page_agent(arguments: argparse.Namespace) -> Iterator[PageAgent]:
             yield _made(arguments, stack)
 
 
-def _demo(store: str | None, folder: Path) -> PageAgent:
+def _demo(store: str | None) -> PageAgent:
+    """The agent of the demonstration, whose files are beside its store: with the same store, everything is back."""
     from agentkit.cli.ui_demo import NAME, PROMPT, DemoModel, demo_agent
     from agentkit.gateway.ui.page_models import ModelOption
 
-    files = folder / "files"
-    files.mkdir()
-    choice = ModelOption(NAME, f"{NAME} (a script)", lambda format: DemoModel(files, format))
-    return PageAgent(demo_agent(files), [choice], store or str(folder / "agentkit.db"), [PROMPT])
+    where = _absolute(store or str(Path(mkdtemp(prefix="agentkit-demo-"), "agentkit.db")))
+    files = Path(f"{where}.files" if os.path.isabs(where) else mkdtemp(prefix="agentkit-demo-"))
+    again = f"agentkit ui --demo --store {shlex.quote(shown_url(where))}"
+    choice = ModelOption(NAME, f"{NAME} (a script)", lambda format: DemoModel(files, again, format))
+    return PageAgent(demo_agent(files, again), [choice], where, [PROMPT], again)
+
+
+def _absolute(store: str) -> str:
+    """A store with the whole path of its file; a URL stays as it is."""
+    return store if "://" in store or store == ":memory:" else os.path.abspath(store)
 
 
 def _made(arguments: argparse.Namespace, stack: ExitStack) -> PageAgent:
@@ -202,20 +212,17 @@ def _page(found: PageAgent) -> Page:
     from agentkit.threads import ThreadManager
 
     threads = ThreadManager(found.store, found.agent.registry)
-    first = found.suggestions or _suggested(found.agent)
-    return Page(threads, found.agent, found.choices, suggestions=first, where=shown_url(found.store))
-
-
-def _suggested(agent: Agent) -> list[str]:
-    """The beginnings of what the tools say of themselves: docstrings are orders, as messages are."""
-    sentences = (re.split(r"(?<=[.:;])\s", tool.spec.description.strip())[0] for tool in agent.registry.tools.values())
-    return [sentence for sentence in sentences if 0 < len(sentence) <= _SUGGESTED][:3]
+    where = shown_url(_absolute(found.store))
+    return Page(threads, found.agent, found.choices, suggestions=found.suggestions, where=where)
 
 
 def _greet(address: str, arguments: argparse.Namespace, found: PageAgent) -> None:
     """Say where the page is, and open it. A key is never printed: it came from the environment."""
     key = f"#key=${arguments.key_env[0][1]}" if arguments.key_env else ""
-    lines = [f"the page is at {address}/{key}", f"  {found.agent.model.name}, threads in {shown_url(found.store)}"]
+    where = shown_url(_absolute(found.store))
+    lines = [f"the page is at {address}/{key}", f"  {found.agent.model.name}, threads in {where}"]
+    if found.again:
+        lines.append(f"  to return to them later: {found.again}")
     print("\n".join(lines), file=sys.stderr, flush=True)
     if arguments.open:
         threading.Thread(target=webbrowser.open, args=(f"{address}/",), daemon=True).start()

@@ -1,4 +1,4 @@
-"""The agent of `agentkit ui --demo`: real tools in a temporary folder, and a script in place of a model."""
+"""The agent of `agentkit ui --demo`: real tools in one folder, and a script in place of a model."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ This model is a **script**, whatever you write to it. The tools, the files and t
 
 - Write again, deny a call with a reason, or edit its arguments first.
 - Choose another format in the header, such as `xml` or `hermes`, and look at a call as the model wrote it.
-- Reload the page while a call waits, or end the server and start it again.
+- Reload the page while a call waits, or end the server and start it again with `{again}`: the call still waits.
 
 With a model of your own:
 
@@ -61,13 +61,14 @@ class DemoModel:
 
     Args:
         folder: of the files.
+        again: the command that returns to the threads later.
         format: the text format in which it writes calls; None for native calls.
     """
 
-    def __init__(self, folder: Path, format: str | None = None) -> None:
+    def __init__(self, folder: Path, again: str, format: str | None = None) -> None:
         from agentkit.testing import ScriptedModel
 
-        self._folder = folder
+        self._folder, self._again = folder, again
         self._model = ScriptedModel(self._turn, name=NAME, format=format, chunk=_PIECE)
 
     @property
@@ -98,7 +99,7 @@ class DemoModel:
         if failed or turns > 2:
             done = f"Done: {_target(written)} greets in French."
             outcome = "Not all of it was done, as you can see above." if failed else done
-            return [_END.format(outcome=outcome), spent]
+            return [_END.format(outcome=outcome, again=self._again), spent]
         if turns == 0:
             name = next(self._free())
             readme = f"# {name}\n\n`greet(name)` returns a greeting.\n"
@@ -132,11 +133,12 @@ def _target(calls: list[ToolCall]) -> str:
     return str(calls[0].arguments.get("file_path", "hello.py")) if calls else "hello.py"
 
 
-def demo_agent(folder: Path) -> Agent:
+def demo_agent(folder: Path, again: str) -> Agent:
     """Return the agent.
 
     Args:
-        folder: where its tools work.
+        folder: where its tools work; created if missing.
+        again: the command that returns to the threads later.
     """
     from agentkit.agent import Agent
     from agentkit.tool.registry import ToolRegistry
@@ -145,4 +147,4 @@ def demo_agent(folder: Path) -> Agent:
     files, registry = Files(folder), ToolRegistry()
     for method in (files.create_file, files.str_replace, files.read_file):
         registry.register_function(method, requires_approval=method != files.read_file)
-    return Agent(DemoModel(folder), registry, name=NAME)
+    return Agent(DemoModel(folder, again), registry, name=NAME)

@@ -273,6 +273,9 @@ def _kind_of_connection(error: Exception) -> ProviderErrorKind:
     return "timeout" if any("Timeout" in name for name in names) else "connection"
 
 
+_CLOSED: Final = {"RemoteProtocolError", "ReadError"}
+
+
 def _cause_text(error: Exception, timeout: float, came: PartialResponse | None) -> str:
     """The innermost reason: the SDKs themselves only speak of a connection error."""
     *_, cause = _chain(error)
@@ -288,4 +291,7 @@ def _cause_text(error: Exception, timeout: float, came: PartialResponse | None) 
         return f"nothing came for {timeout:g} s (timeout){where}"
     if isinstance(cause, ConnectionRefusedError):
         return "the connection was refused: no server listens at this address; start it, or correct base_url"
-    return ": ".join(filter(None, (type(cause).__name__, str(cause))))
+    said = ": ".join(filter(None, (type(cause).__name__, str(cause))))
+    if came is not None and names & _CLOSED:
+        return f"the model's server closed the connection before the reply was complete: {said}"
+    return said

@@ -33,6 +33,12 @@ TOOL: Final = "tool"
 OWN: Final = "own"
 """In a user message's body: that a run wrote it, to ask its model again."""
 
+CREATED: Final = "created"
+"""In a copied message's body: the time of the original, in seconds since the epoch."""
+
+SECONDS: Final = "seconds"
+"""In the body of a call's answer: how long its tool ran. The times in the store also include writing."""
+
 _CALL_KEYS: Final = ("before", "key", IDEMPOTENT, TOOL)  # what is in a call's body and not in its response
 
 

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from agentkit.processor.not_run import COPIED
+from agentkit.threads.entries import CREATED
 from agentkit.threads.resume import answer, may_have_run
-from agentkit.threads.store import Append, Call, Entry, Log, NewCall
+from agentkit.threads.store import Append, Body, Call, Entry, Log, NewCall
 from agentkit.tool.codec import to_json
 
 _RUNNING = (
@@ -22,10 +23,14 @@ def copy_entries(log: Log, until: int | None) -> list[Append]:
     for call in log.calls:
         calls[call.seq].append(call)
     return [
-        Append(e.body, "compaction" if e.kind == "compaction" else "message", calls=list(_copies(e, calls[e.seq])))
+        Append(_body(e), "compaction" if e.kind == "compaction" else "message", calls=list(_copies(e, calls[e.seq])))
         for e in log.entries
         if until is None or e.seq <= until
     ]
+
+
+def _body(entry: Entry) -> Body:
+    return entry.body if entry.kind == "compaction" else {CREATED: entry.created, **entry.body}
 
 
 def _copies(entry: Entry, calls: list[Call]) -> Iterator[NewCall]:

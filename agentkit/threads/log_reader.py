@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from agentkit.errors import StoreError
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
-from agentkit.threads.entries import IDEMPOTENT, OWN, TOOL, whole_entry
+from agentkit.threads.entries import CREATED, IDEMPOTENT, OWN, SECONDS, TOOL, whole_entry
 from agentkit.threads.store import Append, Body, Call, CallStatus, Change, Entry, Log, Move, Store, ask_store
 from agentkit.tool.codec import UNREADABLE, call_from_json, from_json
 
@@ -144,8 +144,10 @@ def _check_call(status: CallStatus, body: Body | None, note: Body | None, answer
     _check_fields(note or {}, _NOTE)
     if "hash" in (note or {}) and status in ("planned", "waiting"):
         raise ValueError(f"status is {status!r}, but its note has a person's approval")
-    if answer is not None and not isinstance(from_json(answer), ToolMessage):
-        raise ValueError("expected a result, found another message")
+    if answer is not None:
+        _check_fields(answer, _ANSWER)
+        if not isinstance(from_json(answer), ToolMessage):
+            raise ValueError("expected a result, found another message")
 
 
 class _Field(NamedTuple):
@@ -191,8 +193,11 @@ _PLACE_OR_NONE: Final = _Field(lambda value: value is None or _whole(value), "th
 _USAGE: Final = _Field(_counts, f"at most {len(Usage._fields)} integers")
 _OBJECT: Final = _Field(lambda value: isinstance(value, Mapping), "an object")
 
+_NUMBER: Final = _Field(lambda value: type(value) in (int, float), "a number")
+
 _ENTRY: Final[_Fields] = {
     "message": _OBJECT._replace(needed=True),
+    CREATED: _NUMBER,
     "read": _PLACE,
     "response": _OBJECT,
     OWN: _Field(lambda value: isinstance(value, bool), "true or false"),
@@ -202,7 +207,7 @@ _RESPONSE: Final[_Fields] = {
     "model": _TEXT,
     "usage": _USAGE,
     "finish": _TEXT,
-    "seconds": _Field(lambda value: type(value) in (int, float), "a number"),
+    "seconds": _NUMBER,
 }
 _COMPACTION: Final[_Fields] = {
     "start": _PLACE_OR_NONE,
@@ -218,6 +223,7 @@ _CALL: Final[_Fields] = {
     TOOL: _TEXT,
     IDEMPOTENT: _Field(lambda value: isinstance(value, bool), "true or false"),
 }
+_ANSWER: Final[_Fields] = {SECONDS: _NUMBER}
 _NOTE: Final[_Fields] = {
     "hash": _TEXT,
     "by": _TEXT_OR_NONE,

@@ -17,7 +17,7 @@ from agentkit.agent.journal import Response
 from agentkit.events import ApprovalRequired, ToolEvent, ToolSkipped, ToolStarted
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.threads.conversation import answer_of, is_denied
-from agentkit.threads.entries import IDEMPOTENT, PartialBody, mark_idempotent, planned_call, waits_for
+from agentkit.threads.entries import IDEMPOTENT, SECONDS, PartialBody, mark_idempotent, planned_call, waits_for
 from agentkit.threads.resume import may_continue, may_have_run, not_again, open_note, waits_inside
 from agentkit.threads.store import Append, Body, Call, CallStatus, Change, EntryKind, Move, NewCall, Revise
 from agentkit.tool.codec import call_from_json, to_json
@@ -167,7 +167,8 @@ class OpenResponse:
         changes: list[Change] = []
         assert answer is not None
         if self._answers(answer):
-            changes.append(self._answer(id, answer, skipped=isinstance(event, ToolSkipped)))
+            seconds = None if isinstance(event, ToolSkipped) else event.seconds
+            changes.append(self._answer(id, answer, skipped=isinstance(event, ToolSkipped), seconds=seconds))
         elif id not in self.stays:
             self._held[id] = answer
         if response is not None:
@@ -291,8 +292,10 @@ class OpenResponse:
             self.stays.discard(id)
         return id in self._open and id not in self.stays
 
-    def _answer(self, id: str, answer: ToolMessage, *, skipped: bool) -> Move:
+    def _answer(self, id: str, answer: ToolMessage, *, skipped: bool, seconds: float | None = None) -> Move:
         """A call's answer; with the arguments that it was run with, if a person changed them.
+
+        With the `seconds` that its tool took: the times in the store also include writing.
 
         A run that is cancelled withdraws the calls that still wait for a person: one that is approved stays so. If a
         call was only marked as started, and its tool took no step (`skipped`), it is again what it was before. One that
@@ -314,4 +317,5 @@ class OpenResponse:
             answer = self.given[id] = not_again(answer)
         if self._is_edited(id):
             answer = add_edit_note(answer, call_from_json(self._reopened[id].body).arguments)
-        return Move(*self._open[id], "answered", ("waiting",) if withdrawn else UNANSWERED, answer=to_json(answer))
+        said = to_json(answer) if seconds is None else {**to_json(answer), SECONDS: seconds}
+        return Move(*self._open[id], "answered", ("waiting",) if withdrawn else UNANSWERED, answer=said)

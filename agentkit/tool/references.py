@@ -1,4 +1,4 @@
-"""Resolves `"module:Class"` to the object it names. Imports on demand; knows nothing about tools."""
+"""Resolves `"module:Class"` to the object it names. Imports on demand."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ def _likely_reference(reference: str) -> str:
     """Return the most likely reference as the end of a message."""
     place, mark, name = reference.partition(":")
     if not (_FILE.search(place) or place.startswith(".")):
+        if not mark and (only := _only_class(place)):
+            return f"; did you mean '{place}:{only}'?"
         module, dot, name = reference.rpartition(".")
         return (
             f"; did you mean '{module}:{name}'?"
@@ -26,6 +28,19 @@ def _likely_reference(reference: str) -> str:
         )
     module = place.removesuffix(".py").strip("./\\").replace("\\", "/").replace("/", ".")
     return f"; name the module as in an import, not as a file: '{module}:{name or 'name'}'"
+
+
+def _only_class(module: str) -> str | None:
+    """The one class of a module that has tools; None if there is no such module, or if it has none or several."""
+    from agentkit.tool.declare import declarations_of
+
+    try:
+        found = vars(importlib.import_module(module))
+    except ImportError:
+        return None
+    own = [one for one in found.values() if isinstance(one, type) and one.__module__ == module]
+    tools = [one.__name__ for one in own if not one.__name__.startswith("_") and declarations_of(one)]
+    return tools[0] if len(tools) == 1 else None
 
 
 def _nearby(missing: str) -> str:

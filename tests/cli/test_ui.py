@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import socket
 import sys
@@ -40,7 +41,25 @@ def test_the_demonstration(tmp_path: Path) -> None:
     assert (setup["agent"], setup["model"], setup["format"]) == ("demo", "demo", "native")
     assert [call["status"] for call in calls_of(messages).values()] == ["answered"] * 4
     assert messages[-1]["content"].startswith("Done: hello.py greets in French.")
-    assert list(tmp_path.iterdir()) == []
+    assert f"`agentkit ui --demo --store {setup['store']}`" in messages[-1]["content"]
+    assert list(tmp_path.iterdir()) == [Path(setup["store"]).parent]
+
+
+def test_the_demonstration_returns_with_its_files(tmp_path: Path) -> None:
+    with opened("--demo", "--store", "chats.db", folder=tmp_path) as (page, running):
+        thread = page.new()
+        page.say(thread, "Hello")
+        decide_all(page, thread, approved=True)
+        page.settled(thread, "waiting")
+        assert running.stderr is not None
+        running.stderr.readline()
+        again = running.stderr.readline().partition(": ")[2]
+    assert again == f"agentkit ui --demo --store {tmp_path}/chats.db\n"
+    with opened(*shlex.split(again)[2:], folder=tmp_path) as (page, _):
+        decide_all(page, thread, approved=True)
+        answer = page.settled(thread, "idle")[-1]["content"]
+    assert answer.startswith("Done: hello.py greets in French.")
+    assert "Bonjour" in (tmp_path / "chats.db.files" / "hello.py").read_text()
 
 
 def test_the_demonstration_in_a_text_format(tmp_path: Path) -> None:
@@ -87,7 +106,7 @@ def test_every_call_waits(tmp_path: Path) -> None:
         answer = page.settled(thread, "idle")[-1]["content"]
         suggestions = page.ask("GET", "setup")["suggestions"]
     assert answer == "Milk."
-    assert suggestions[0] == "Create a new text file, and any missing folders."
+    assert suggestions == []
 
 
 def test_an_agent_of_a_file(tmp_path: Path) -> None:
@@ -100,8 +119,8 @@ def test_an_agent_of_a_file(tmp_path: Path) -> None:
         about = running.stderr.readline()
         setup = page.ask("GET", "setup")
     assert answer == "We have apples."
-    assert about == "  scripted, threads in chats.db\n"
-    assert (setup["agent"], setup["store"]) == ("shop", "chats.db")
+    assert about == f"  scripted, threads in {tmp_path}/chats.db\n"
+    assert (setup["agent"], setup["store"]) == ("shop", f"{tmp_path}/chats.db")
     assert (tmp_path / "chats.db").exists()
 
 

@@ -21,12 +21,12 @@ def opened(*options: str, folder: Path, **env: str) -> Iterator[tuple[PageClient
 
     Args:
         options: of the command, which listens at a free port.
-        folder: where it runs.
+        folder: where it runs, and makes temporary folders.
         env: further variables.
     """
     command = [sys.executable, "-m", "agentkit", "ui", "--port", "0", *options]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    settings = {"XDG_CONFIG_HOME": str(folder), "OPENAI_API_KEY": "none", **env}
+    settings = {"XDG_CONFIG_HOME": str(folder), "TMPDIR": str(folder), "OPENAI_API_KEY": "none", **env}
     running = subprocess.Popen(command, cwd=folder, env={**os.environ, **settings}, **pipes)
     assert running.stderr is not None
     try:

@@ -502,6 +502,8 @@ def test_what_is_no_tool_at_all() -> None:
             "json.dumps",
             "'json.dumps' is not a tool reference; write 'module:Class' or 'module:function'; did you mean 'json:dumps",
         ),
+        ("agentkit_tools.files", "or 'module:function'; did you mean 'agentkit_tools.files:Files'?"),
+        ("agentkit_tools.search", "or 'module:function'; did you mean 'agentkit_tools:search'?"),
         (
             "./json.py:f",
             "'./json.py:f' is not a tool reference; write 'module:Class' or 'module:function'; name the module as in",

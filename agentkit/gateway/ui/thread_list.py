@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -16,7 +16,7 @@ from agentkit.threads.conversation import role_of
 from agentkit.threads.log_reader import read_log
 from agentkit.threads.resume import is_unfinished, waiting
 from agentkit.threads.store import ask_store
-from agentkit.tool.codec import from_json
+from agentkit.tool.codec import call_from_json, from_json
 
 ThreadState = Literal["idle", "running", "waiting", "interrupted", "damaged"]
 
@@ -75,7 +75,8 @@ class ThreadList:
         """Threads, the last changed first, and whether there are more.
 
         Args:
-            query: words in the title or in the texts; empty for all threads. At most 200 threads are searched.
+            query: words in the title, in a text, in a call's arguments or in its result; empty for all threads. At most
+                200 threads are searched.
             limit: the maximum number.
             before: the last one of the previous page.
         """
@@ -140,9 +141,9 @@ class ThreadList:
             return True
         try:
             log = await ask_store(self._threads.store.load, one.thread.id)
+            return any(query in text.casefold() for text in _texts(log))
         except StoreError:
             return False
-        return any(query in text.casefold() for text in _texts(log))
 
 
 def unfinished(log: Log, settings: ThreadSettings, agent: Agent) -> bool:
@@ -157,10 +158,26 @@ def unfinished(log: Log, settings: ThreadSettings, agent: Agent) -> bool:
 
 def _texts(log: Log) -> Iterator[str]:
     for entry in log.entries:
-        content = entry.body.get("message", {}).get("content", ())
-        for part in content if isinstance(content, list) else ():
-            if isinstance(part, dict) and isinstance(part.get("text"), str):
-                yield part["text"]
+        yield from _texts_of(entry.body.get("message", {}))
+    for call in log.calls:
+        yield from _texts_of(call.answer or {})
+        yield from _strings(call_from_json(call.body).arguments)
+
+
+def _texts_of(message: Mapping[str, Any]) -> Iterator[str]:
+    content = message.get("content", ())
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, dict) and isinstance(part.get("text"), str):
+            yield part["text"]
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """The strings in a JSON value, and its numbers as strings."""
+    if isinstance(value, Mapping | list | tuple):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _strings(item)
+    else:
+        yield str(value)
 
 
 def _cut(text: str) -> str:

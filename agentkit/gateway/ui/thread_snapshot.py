@@ -31,7 +31,7 @@ from agentkit.processor.approval import STARTED_BEFORE
 from agentkit.processor.not_run import DENIED
 from agentkit.threads import Call, Entry, Log
 from agentkit.threads.conversation import in_order, is_denied
-from agentkit.threads.entries import IDEMPOTENT, OWN
+from agentkit.threads.entries import CREATED, IDEMPOTENT, OWN, SECONDS
 from agentkit.threads.resume import may_have_run, waits_inside
 from agentkit.tool.call_effect import effect, effect_json
 from agentkit.tool.codec import call_from_json, from_json
@@ -90,35 +90,40 @@ def about_call(call: ToolCall) -> PageEvent:
     return {"effect": effect_json(effect(call))}
 
 
+def message_id(entry: Entry) -> str:
+    """The id of a stored message: that of the client that sent it, or one made of its number."""
+    return entry.key or f"m{entry.seq}"
+
+
 def usage_of(entry: Entry) -> Usage:
     """The tokens of a stored response; none for any other entry."""
     return Usage(*(entry.body.get("response") or {}).get("usage", ()))
 
 
 def _user(entry: Entry, message: UserMessage) -> PageEvent:
-    about = {"seq": entry.seq, "created": entry.created}
+    about = {"seq": entry.seq, "created": entry.body.get(CREATED, entry.created)}
     return {
-        "id": entry.key or f"m{entry.seq}",
+        "id": message_id(entry),
         "role": "user",
         "content": content_of(message.content, joined=False),
         "metadata": {"agentkit": about},
     }
 
 
-def about_response(entry: Entry, message: AssistantMessage, facts: SnapshotFacts) -> PageEvent:
-    """The facts about a response that a page shows besides its text and its calls."""
+def about_response(entry: Entry, message: AssistantMessage, cost: Callable[[str, Usage], float | None]) -> PageEvent:
+    """The facts about a response that a page shows besides its text and its calls; `cost` as in `SnapshotFacts`."""
     response: Mapping[str, Any] = entry.body.get("response") or {}
     finish, model = response.get("finish"), response.get("model")
     usage = usage_of(entry)
     return {
         "seq": entry.seq,
-        "created": entry.created,
+        "created": entry.body.get(CREATED, entry.created),
         "model": model,
         "run": response.get("run"),
         "finish": finish,
         "seconds": response.get("seconds"),
         "usage": usage_json(usage),
-        "cost": facts.cost(str(model or ""), usage),
+        "cost": cost(str(model or ""), usage),
         "state": "partial" if entry.kind == "partial" else _STATES.get(str(finish), "complete"),
         "thinking": "".join(part.text for part in message.content if isinstance(part, ThinkingPart)),
         "parts": _parts(message),
@@ -127,9 +132,9 @@ def about_response(entry: Entry, message: AssistantMessage, facts: SnapshotFacts
 
 
 def _assistant(entry: Entry, message: AssistantMessage, kept: Sequence[Call], facts: SnapshotFacts) -> PageEvent:
-    about = about_response(entry, message, facts)
+    about = about_response(entry, message, facts.cost)
     said: PageEvent = {
-        "id": f"m{entry.seq}",
+        "id": message_id(entry),
         "role": "assistant",
         "content": message.text,
         "metadata": {"agentkit": about},
@@ -246,9 +251,7 @@ def _without_note(answer: ToolMessage) -> Sequence[TextPart | ImagePart]:
 def _result(record: Call) -> PageEvent:
     answer = from_json(record.answer or {})
     assert isinstance(answer, ToolMessage)
-    times = (record.started, record.ended)
-    seconds = None if None in times else max(0.0, times[1] - times[0])  # type: ignore[operator]
-    about = {"status": call_status(answer.error, answer.text), "code": answer.error, "seconds": seconds}
+    about = {"status": call_status(answer.error, answer.text), "code": answer.error, "seconds": _seconds(record)}
     said: PageEvent = {
         "id": f"{record.id}-result",
         "role": "tool",
@@ -257,3 +260,10 @@ def _result(record: Call) -> PageEvent:
         "metadata": {"agentkit": about},
     }
     return said if answer.error is None else {**said, "error": answer.error}
+
+
+def _seconds(record: Call) -> float | None:
+    """How long a call took, as the run measured it or by the times in the store; None if it did not run."""
+    if record.answer is not None and SECONDS in record.answer:
+        return float(record.answer[SECONDS])
+    return None if record.started is None or record.ended is None else max(0.0, record.ended - record.started)

@@ -405,6 +405,7 @@ def test_threads_are_listed_searched_forked_exported_and_deleted(world: World) -
     assert (listed[first]["state"], listed[first]["waiting"], listed[second]["title"]) == ("waiting", 1, "Holidays")
     assert [t["id"] for t in client.ask("GET", "threads?q=HOLI")["threads"]] == [second]
     assert [t["id"] for t in client.ask("GET", "threads?q=you%20said")["threads"]] == [second]
+    assert [t["id"] for t in client.ask("GET", "threads?q=TEA")["threads"]] == [first]  # an argument of the call
     newest = client.ask("GET", "threads?limit=1")
     assert newest["more"]
     rest = client.ask("GET", f"threads?limit=1&before={newest['threads'][0]['id']}")
@@ -415,6 +416,24 @@ def test_threads_are_listed_searched_forked_exported_and_deleted(world: World) -
     client.ask("GET", f"threads/{first}/export?as=nonsense", None, 400)
     client.ask("DELETE", f"threads/{first}")
     client.ask("GET", f"threads/{first}/events", None, 404)
+
+
+def test_a_call_has_the_same_duration_and_a_message_the_same_time_wherever_it_is_shown(world: World) -> None:
+    client, thread = world.client, world.client.new()
+    with client.follow(thread) as events:
+        client.say(thread, "order")
+        (call,) = waiting(client, thread)
+        client.decide(thread, call, approved=True)
+        told = events.until(lambda e: e["type"] == "TOOL_CALL_RESULT")
+    first = client.settled(thread, "idle")
+    copy = client.settled(client.ask("POST", f"threads/{thread}/fork", {"until": 2})["id"])
+    for found in (first, copy):
+        (result,) = (m for m in found if m["role"] == "tool")
+        assert result["metadata"] == told["metadata"]
+    assert told["metadata"]["agentkit"]["seconds"] > 0
+    assert [m["metadata"]["agentkit"].get("created") for m in copy] == [
+        m["metadata"]["agentkit"].get("created") for m in first
+    ]
 
 
 def test_a_stream_ends_when_its_thread_is_deleted(world: World) -> None:
