@@ -21,11 +21,12 @@ export class Approval {
   constructor(call, { actions, waiting: all }) {
     Object.assign(this, { call, actions, all, busy: false, form: null });
     this.keys = {
-      y: () => this.#ready() && this.decide({ approved: true }),
-      e: () => this.#ready() && this.#edit(),
-      n: () => this.#ready() && this.#deny(),
-      a: () => this.#ready() && this.#always(),
+      y: () => this.decide({ approved: true }),
+      e: () => this.#edit(),
+      n: () => this.#deny(),
+      a: () => this.#always(),
     };
+    for (const [key, run] of Object.entries(this.keys)) this.keys[key] = () => this.alive && !this.busy && run();
     this.count = make("span", { class: "count" });
     this.note = make("p", { class: "fault", role: "alert" });
     this.content = make("div", { class: "effect" }, ...effectView(call, actions));
@@ -84,14 +85,13 @@ export class Approval {
     this.element.remove();
     if (!onward) return;
     const [next] = this.all.list;
-    next?.focus();
+    (next ?? document.getElementById("text"))?.focus();
     next?.#rest();
-    if (!next) document.getElementById("text")?.focus();
   }
 
-  // The others of the same tool that wait.
+  // The others of the same tool that wait; a call inside another one has a sub-agent's tool.
   get alike() {
-    return [...this.all.open].filter(({ call }) => call !== this.call && call.name === this.call.name);
+    return this.all.list.filter((one) => one !== this && one.call.name === this.call.name && !one.call.id.includes("/"));
   }
 
   async #always() {
@@ -165,10 +165,6 @@ export class Approval {
     this.element.focus({ preventScroll: true });
   }
 
-  #ready() {
-    return this.alive && !this.busy;
-  }
-
   // Send a decision. What it changes comes back as an event.
   async decide(decision) {
     if (this.busy) return false;
@@ -192,22 +188,21 @@ export class Approval {
 // The approvals that wait together: their count, and one decision for all once the buttons of each were on the screen.
 export class WaitingCalls {
   constructor() {
-    this.open = new Set();
-    this.shown = new WeakSet(); // elements
+    this.open = new Map(); // by element
     const saw = (entries) => {
-      for (const { target, isIntersecting } of entries) if (isIntersecting) this.shown.add(target.parentNode);
+      for (const { target, isIntersecting } of entries) if (isIntersecting) target.seen = true;
       this.place();
     };
     this.watch = new IntersectionObserver(saw, { threshold: 0.9 });
   }
 
   add(approval) {
-    this.open.add(approval);
+    this.open.set(approval.element, approval);
     this.watch.observe(approval.buttons);
   }
 
   delete(approval) {
-    this.open.delete(approval);
+    this.open.delete(approval.element);
     this.watch.unobserve(approval.buttons);
     this.place();
   }
@@ -227,11 +222,10 @@ export class WaitingCalls {
   }
 
   get list() {
-    const after = (a, b) => (a.element.compareDocumentPosition(b.element) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1);
-    return [...this.open].sort(after);
+    return [...document.querySelectorAll(".approval")].flatMap((element) => this.open.get(element) ?? []);
   }
 
   get seen() {
-    return [...this.open].every(({ element, alive }) => this.shown.has(element) && alive);
+    return this.list.every(({ buttons, alive }) => buttons.seen && alive);
   }
 }
