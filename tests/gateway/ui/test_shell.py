@@ -192,7 +192,6 @@ def test_everything_by_keyboard(server: PageServer, tabs: Tabs) -> None:
     page.wait_for_timeout(700)  # a new card is deaf for a moment
     keys.press("y")
     tab.sees("That is settled.")
-    keys.press("/")
     expect(tab.box).to_be_focused()
     server.hold("slow")
     keys.type("slow")
@@ -226,7 +225,9 @@ def test_a_button_under_the_pointer_can_be_read(server: PageServer, tabs: Tabs) 
     tab = tabs.new()
     tab.box.fill("hello")
     send = tab.page.get_by_role("button", name="Send")
-    colours = "button => { const { color, backgroundColor } = getComputedStyle(button); return [color, backgroundColor]; }"
+    colours = (
+        "button => { const { color, backgroundColor } = getComputedStyle(button); return [color, backgroundColor]; }"
+    )
     text, ground = send.evaluate(colours)
     send.hover()
     assert send.evaluate(colours)[0] == text
@@ -313,6 +314,7 @@ def test_no_violation_of_accessibility(server: PageServer, tabs: Tabs, scheme: s
     tab.say("orders")
     expect(tab.page.get_by_role("button", name="3 waiting for you")).to_be_visible()
     assert violations(tab.page) == []
+    tab.log.focus()
     tab.page.keyboard.press("?")
     expect(tab.page.get_by_role("dialog", name="Keys")).to_be_visible()
     assert violations(tab.page) == []
