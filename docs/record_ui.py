@@ -7,47 +7,32 @@ The agent is examples/ui_agent.py, and that of `agentkit ui --demo`; the server,
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 ROOT: Final = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+from browser import chromium, in_browser  # noqa: E402
+from ui_process import opened as served  # noqa: E402
+
 IMAGES: Final = ROOT / "docs" / "images"
-STARTS: Final = "the page is at "
 DESKTOP: Final = {"width": 1180, "height": 800}
 PHONE: Final = {"width": 390, "height": 760}
-FLAGS: Final = (
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync"),
-)
+HERE: Final = {"PYTHONPATH": f"{ROOT}:{ROOT / 'tools'}:{ROOT / 'examples'}", "LOGNAME": "ada"}
 
 
 @contextmanager
-def served(folder: Path, *options: str) -> Iterator[str]:
-    """The address of `agentkit ui`, which runs in a folder."""
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tools'}:{ROOT / 'examples'}", "LOGNAME": "ada"}
-    command = [sys.executable, "-m", "agentkit", "ui", "--port", "0", *options]
-    running = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
-    assert running.stderr is not None
-    try:
-        yield running.stderr.readline().removeprefix(STARTS).strip()
-    finally:
-        running.terminate()
-        running.communicate()
-
-
-@contextmanager
-def opened(browser: Browser, url: str, size: dict[str, int], scheme: str) -> Iterator[Page]:
+def opened(url: str, size: dict[str, int], scheme: str) -> Iterator[Page]:
     """The page in a window of this size."""
-    context = browser.new_context(
+    context = chromium().new_context(
         viewport=size,  # type: ignore[arg-type]
         color_scheme=scheme,  # type: ignore[arg-type]
         device_scale_factor=2 if size is PHONE else 1,
@@ -82,22 +67,22 @@ def picture(page: Page, name: str) -> None:
     page.screenshot(path=IMAGES / f"{name}.png")
 
 
-def desk(browser: Browser, folder: Path) -> None:
+def desk(folder: Path) -> None:
     """A refund that waits, in both colours, and on a phone."""
-    with served(folder, "--agent", "ui_agent:agent") as url:
-        with opened(browser, url, DESKTOP, "light") as page:
+    with served("--agent", "ui_agent:agent", folder=folder, **HERE) as (server, _):
+        with opened(server.url, DESKTOP, "light") as page:
             say(page, "Ada's tea pot arrived broken.", 1)
             page.locator(".call-head").first.click()
             picture(page, "ui_light")
             address = page.url
-        with opened(browser, address, PHONE, "light") as page:
+        with opened(address, PHONE, "light") as page:
             page.wait_for_selector(".approval")
             picture(page, "ui_phone")
 
 
-def demonstration(browser: Browser, folder: Path) -> None:
+def demonstration(folder: Path) -> None:
     """An edit that waits, after files that were written; in a text format, with the reply as it was written."""
-    with served(folder, "--demo") as url, opened(browser, url, DESKTOP, "dark") as page:
+    with served("--demo", folder=folder, **HERE) as (server, _), opened(server.url, DESKTOP, "dark") as page:
         page.select_option("#format", "xml")
         say(page, "Write a greeting in Python, and its README. Then make it French.", 2)
         for waiting in (1, 0):
@@ -111,13 +96,11 @@ def demonstration(browser: Browser, folder: Path) -> None:
 
 def main() -> None:
     """Write all pictures."""
-    with sync_playwright() as playwright, TemporaryDirectory() as name:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+    with TemporaryDirectory() as name:
         for record in (desk, demonstration):
             folder = Path(name, record.__name__)
             folder.mkdir()
-            record(browser, folder)
-        browser.close()
+            in_browser(partial(record, folder))
 
 
 if __name__ == "__main__":

@@ -165,7 +165,7 @@ async def delete_unheld(store: Store, thread_id: str) -> None:
 
 
 async def acquire_unheld(store: Store, thread_id: str) -> Lease:
-    """Acquire a lease, also in place of one whose process has ended.
+    """Acquire a lease, or replace one whose process has ended.
 
     Raises:
         ThreadBusy: it is being run.

@@ -249,10 +249,10 @@ def waiting_call(call: ToolCall) -> PageEvent:
     return {"hash": call_hash(call), "name": call.name, "arguments": dict(call.arguments)}
 
 
-def content_of(parts: Iterable[Any]) -> str | list[PageEvent]:
-    """Return the content of a message: a string, or AG-UI's parts if there are images."""
+def content_of(parts: Iterable[Any], *, joined: bool = True) -> str | list[PageEvent]:
+    """Return the content of a message: a string, or AG-UI's parts if there are images, or texts that are not joined."""
     parts = tuple(parts)
-    if not any(isinstance(part, ImagePart) for part in parts):
+    if not any(isinstance(part, ImagePart) for part in parts) and (joined or len(parts) < 2):
         return "".join(part.text for part in parts)
     return [_image(part) if isinstance(part, ImagePart) else {"type": "text", "text": part.text} for part in parts]
 

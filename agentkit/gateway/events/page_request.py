@@ -117,13 +117,16 @@ def id_at(value: Any, at: str) -> str:
 
 
 def thread_at(value: Any, at: str) -> str:
-    """Return the id of a thread; those with a slash belong to sub-agents.
+    """Return the id of a thread; those with a slash belong to sub-agents, and a URL's path cannot have dots alone.
 
     Raises:
         RequestRefused: status 400; it is not the id of a thread.
     """
-    if "/" in (thread := id_at(value, at)):
-        raise invalid(at, f"expected the id of a thread, which has no slash, found {show_value(value)}")
+    thread = id_at(value, at)
+    if "/" in thread or not thread.strip("."):
+        raise invalid(
+            at, f"expected the id of a thread, which has no slash and not only dots, found {show_value(value)}"
+        )
     return thread
 
 
@@ -163,9 +166,12 @@ def linked_image(url: Any, at: str) -> ImagePart:
     if comma and head.startswith("data:") and head.endswith(";base64"):
         return image_of(data, head.removeprefix("data:").removesuffix(";base64"), at)
     try:
-        return ImagePart(url=url)
+        image = ImagePart(url=url)
     except ValueError as e:
         raise invalid(at, str(e)) from None
+    if not head.lower().startswith(("https://", "http://")):
+        raise invalid(at, f"expected an https URL, an http URL or an image's data, found {show_value(url)}")
+    return image
 
 
 def other_part(kind: Any, at: str) -> RequestRefused:

@@ -70,7 +70,7 @@ def call_status(code: ErrorCode | None, text: str) -> PageStatus:
 
     Args:
         code: of its answer; None for a success.
-        text: of its answer: that of a call which never started says so, also in a copy of its thread.
+        text: of its answer: that of a call which never started says so, even in a copy of its thread.
     """
     if code == "interrupted" and text.startswith(PREFIX):
         return "skipped"

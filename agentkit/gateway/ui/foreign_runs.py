@@ -20,7 +20,8 @@ from agentkit.gateway.ui.live_threads import LiveThread
 from agentkit.gateway.ui.thread_actions import ThreadActions
 from agentkit.gateway.ui.thread_hub import ThreadHub
 from agentkit.gateway.ui.thread_settings import ThreadSettings
-from agentkit.gateway.ui.thread_snapshot import decision_json
+from agentkit.gateway.ui.thread_snapshot import decision_json, message_id
+from agentkit.threads.conversation import role_of
 
 _LAST: Final = ("RUN_FINISHED", "RUN_ERROR")
 
@@ -125,9 +126,9 @@ async def _create(hub: ThreadHub, asked: PageRequest) -> None:
 
 
 async def _stored_ids(hub: ThreadHub, thread: str) -> set[str]:
-    """The ids of a thread's messages, as a snapshot has them."""
+    """The ids of the user's messages in a thread, as a snapshot has them."""
     log = await hub.threads.get_log(thread)
-    return {entry.key or f"m{entry.seq}" for entry in log.entries}
+    return {message_id(entry) for entry in log.entries if role_of(entry) == "user"}
 
 
 async def _is_open(hub: ThreadHub, thread: str) -> bool:

@@ -22,7 +22,14 @@ from agentkit.gateway.ui.event_log import EventLog
 from agentkit.gateway.ui.live_state import LiveRun, ThreadSums, ThreadTrouble
 from agentkit.gateway.ui.thread_list import ThreadSummary
 from agentkit.gateway.ui.thread_settings import ThreadSettings
-from agentkit.gateway.ui.thread_snapshot import SnapshotFacts, about_call, about_response, messages_snapshot, usage_of
+from agentkit.gateway.ui.thread_snapshot import (
+    SnapshotFacts,
+    about_call,
+    about_response,
+    message_id,
+    messages_snapshot,
+    usage_of,
+)
 from agentkit.messages import AssistantMessage, ToolCall, UserMessage
 from agentkit.threads import Entry, Log
 from agentkit.threads.conversation import role_of
@@ -99,9 +106,8 @@ class LiveThread:
 
     def tell_user(self, entry: Entry, *, queued: bool) -> None:
         """Send a user's message."""
-        content = content_of(from_json(entry.body["message"]).content)
-        id = entry.key or f"m{entry.seq}"
-        self.tell("user", id=id, seq=entry.seq, content=content, created=entry.created, queued=queued)
+        content = content_of(from_json(entry.body["message"]).content, joined=False)
+        self.tell("user", id=message_id(entry), seq=entry.seq, content=content, created=entry.created, queued=queued)
 
     def wake(self) -> None:
         """Let everyone who follows look for what is new."""
@@ -397,7 +403,7 @@ class LiveThread:
             if isinstance(message, UserMessage) and not entry.body.get(OWN) and entry.seq not in live.said:
                 self.tell_user(entry, queued=False)
             elif isinstance(message, AssistantMessage):
-                about = about_response(entry, message, SnapshotFacts(self._hub.agent.registry, cost=self._hub.cost))
+                about = about_response(entry, message, self._hub.cost)
                 about = {name: value for name, value in about.items() if name not in ("thinking", "parts")}
                 self.tell("stored", messageId=live.encoder.message_id, **about)
             live.known = entry.seq

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -28,6 +29,9 @@ from agentkit.tool.registry import ToolRegistry
 
 BY: Final = "page"
 """Who decided, in a call's record."""
+
+_OWN_ID: Final = re.compile("m[0-9]+")
+"""The ids of the messages that were added without one."""
 
 
 class FieldsRefused(RequestRefused):
@@ -64,8 +68,10 @@ class ThreadActions:
             content: a string, AG-UI's parts, or a message.
 
         Raises:
-            RequestRefused: the content says nothing, or is something else (400).
+            RequestRefused: the content says nothing, or is something else, or the id is one of the server's own (400).
         """
+        if _OWN_ID.fullmatch(id):
+            raise RequestRefused(400, f"id: {id} is one of the server's own ids", "invalid_request", param="id")
         message = content if isinstance(content, UserMessage) else said_in(content, "content")
         if message is None:
             raise RequestRefused(400, "content: there is nothing in it", "invalid_request", param="content")

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from agentkit.messages import AssistantMessage, ImagePart, TextPart, ThinkingPart, ToolCall, ToolMessage
 from agentkit.threads.conversation import LocatedMessage, located_messages, messages_of
 from agentkit.threads.export import export_messages, whole
 from agentkit.threads.store import Call, Log
-
-EXPORTS: Final = ("json", "openai", "anthropic", "markdown")
-"""The forms of a file."""
 
 
 class ThreadFile(NamedTuple):
@@ -35,7 +32,7 @@ def export_thread(log: Log, shape: str, title: str) -> ThreadFile:
 
     Args:
         log: the whole thread.
-        shape: one of `EXPORTS`, or a text format.
+        shape: `markdown`, or as for `export_messages`.
         title: of the thread; the file is named after it.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from agentkit.agent import Agent
 from agentkit.errors import ConfigError, StoreError
 from agentkit.gateway.ui.thread_settings import ThreadSettings
-from agentkit.messages import ImagePart, UserMessage
+from agentkit.messages import ImagePart, TextPart, UserMessage
 from agentkit.threads import Log, Thread, ThreadManager
 from agentkit.threads.conversation import role_of
 from agentkit.threads.log_reader import read_log
@@ -130,7 +130,8 @@ class ThreadList:
             if role_of(entry) == "user":
                 message = from_json(entry.body["message"])
                 assert isinstance(message, UserMessage)
-                line = " ".join(message.text.split())
+                texts = [part.text for part in message.content if isinstance(part, TextPart)]
+                line = " ".join(texts[-1].split()) if texts else ""  # what was typed follows the attachments
                 picture = any(isinstance(part, ImagePart) for part in message.content)
                 return _cut(line) if line else "(picture)" if picture else ""
         return ""

@@ -90,6 +90,11 @@ def about_call(call: ToolCall) -> PageEvent:
     return {"effect": effect_json(effect(call))}
 
 
+def message_id(entry: Entry) -> str:
+    """The id of a stored message: that of the client that sent it, or one made of its number."""
+    return entry.key or f"m{entry.seq}"
+
+
 def usage_of(entry: Entry) -> Usage:
     """The tokens of a stored response; none for any other entry."""
     return Usage(*(entry.body.get("response") or {}).get("usage", ()))
@@ -98,15 +103,15 @@ def usage_of(entry: Entry) -> Usage:
 def _user(entry: Entry, message: UserMessage) -> PageEvent:
     about = {"seq": entry.seq, "created": entry.body.get(CREATED, entry.created)}
     return {
-        "id": entry.key or f"m{entry.seq}",
+        "id": message_id(entry),
         "role": "user",
-        "content": content_of(message.content),
+        "content": content_of(message.content, joined=False),
         "metadata": {"agentkit": about},
     }
 
 
-def about_response(entry: Entry, message: AssistantMessage, facts: SnapshotFacts) -> PageEvent:
-    """The facts about a response that a page shows besides its text and its calls."""
+def about_response(entry: Entry, message: AssistantMessage, cost: Callable[[str, Usage], float | None]) -> PageEvent:
+    """The facts about a response that a page shows besides its text and its calls; `cost` as in `SnapshotFacts`."""
     response: Mapping[str, Any] = entry.body.get("response") or {}
     finish, model = response.get("finish"), response.get("model")
     usage = usage_of(entry)
@@ -118,7 +123,7 @@ def about_response(entry: Entry, message: AssistantMessage, facts: SnapshotFacts
         "finish": finish,
         "seconds": response.get("seconds"),
         "usage": usage_json(usage),
-        "cost": facts.cost(str(model or ""), usage),
+        "cost": cost(str(model or ""), usage),
         "state": "partial" if entry.kind == "partial" else _STATES.get(str(finish), "complete"),
         "thinking": "".join(part.text for part in message.content if isinstance(part, ThinkingPart)),
         "parts": _parts(message),
@@ -127,9 +132,9 @@ def about_response(entry: Entry, message: AssistantMessage, facts: SnapshotFacts
 
 
 def _assistant(entry: Entry, message: AssistantMessage, kept: Sequence[Call], facts: SnapshotFacts) -> PageEvent:
-    about = about_response(entry, message, facts)
+    about = about_response(entry, message, facts.cost)
     said: PageEvent = {
-        "id": f"m{entry.seq}",
+        "id": message_id(entry),
         "role": "assistant",
         "content": message.text,
         "metadata": {"agentkit": about},

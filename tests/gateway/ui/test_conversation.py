@@ -40,10 +40,9 @@ SETUP: Final = f"""async () => {{
       if (refuse) throw refuse;
     }},
     outcome: async (id, outcome) => note("outcome", id, outcome),
-    continue_: () => note("continue"),
     fork: (seq) => note("fork", seq),
     copy: async (text) => note("copy", text),
-    highlight: async (language, code) => ({{ tokens: [["k", code.slice(0, 2)], ["", code.slice(2)]] }}),
+    highlight: async (language, code) => [["k", code.slice(0, 2)], ["", code.slice(2)]],
     schema: () => ({{
       type: "object",
       properties: {{ path: {{ type: "string" }}, count: {{ type: "integer" }}, how: {{ enum: ["soft", "hard"] }}, deep: {{ type: "boolean" }} }},
@@ -125,14 +124,19 @@ def test_finished_calls_in_a_row_become_one_line(page: Modules) -> None:
     calls = [
         one
         for n in range(4)
-        for one in (*call(f"c{n}", "f", "{}"), result(f"c{n}", "ok", "failed" if n == 2 else "done"))
+        for one in (
+            *call(f"c{n}", "f", "{}"),
+            custom("started", toolCallId=f"c{n}", at=1),
+            result(f"c{n}", "ok", "failed" if n == 0 else "done"),
+        )
     ]
     page.apply(started(), *calls)
     assert page.text(".fold summary") == []
     page.apply(*text("so"), finished())
-    assert page.text(".fold summary") == ["4 calls, 1 not done · 2.0 s"]
+    assert page.text(".fold summary") == ["3 calls · 1.5 s"]
     page.run("() => conversation.focusCard('c2')")
     assert page.run("() => document.activeElement.closest('.call').dataset.call") == "c2"
+    assert page.run("() => document.querySelector('.call:not(details *)').dataset.call") == "c0"
 
 
 # ---------------------------------------------------------------- decisions
@@ -240,6 +244,53 @@ def test_several_are_approved_at_once_after_each_was_seen(page: Modules) -> None
     ]
 
 
+def test_the_first_call_that_waits_is_on_the_screen(page: Modules) -> None:
+    page.run("() => { const { style } = conversation.root; style.height = '400px'; style.overflow = 'auto'; }")
+    page.apply(started(), *text("word " * 900))
+    page.apply(*waiting("c1", "c2", effect={**EFFECT, "rest": {"long": "x\n" * 30}})[1:])
+    alive(page)
+    top = "() => document.querySelector('.call').getBoundingClientRect().top - conversation.root.getBoundingClientRect().top"
+    assert -1 <= page.run(top) < 50
+    page.run("() => { conversation.root.scrollTop += 200; }")
+    page.apply(custom("usage", messageId="r1-1"))
+    alive(page)
+    assert page.run(top) < -150
+
+
+def test_what_is_unfolded_stays_on_the_screen(page: Modules) -> None:
+    page.run("() => { const { style } = conversation.root; style.height = '400px'; style.overflow = 'auto'; }")
+    page.apply(started(), *text("word " * 900), *call("c1", "f", "{}"), result("c1", "line\n" * 100), finished())
+    in_browser(lambda: page.page.locator(".call-head").click())
+    alive(page)
+    top = "() => document.querySelector('.call').getBoundingClientRect().top - conversation.root.getBoundingClientRect().top"
+    assert page.run(top) > 0
+
+
+def test_after_a_decision_the_focus_is_on_the_next_one(page: Modules) -> None:
+    page.run("() => document.body.append(Object.assign(document.createElement('textarea'), { id: 'text' }))")
+    page.apply(*waiting("c1", "c2"))
+    alive(page)
+    page.run("() => conversation.focusCard('c1')")
+    in_browser(lambda: page.page.keyboard.press("y"))
+    page.apply(custom("decided", toolCallId="c1", decision="approved", by="page"))
+    assert page.run("() => document.activeElement.closest('.call').dataset.call") == "c2"
+    in_browser(lambda: page.page.keyboard.press("n"))
+    assert page.text("textarea") == [""]  # a second key, too soon: nothing is opened
+    alive(page)
+    in_browser(lambda: page.page.keyboard.press("n"))
+    in_browser(lambda: page.page.keyboard.type("no"))
+    in_browser(lambda: page.page.keyboard.press("Control+Enter"))
+    page.apply(custom("decided", toolCallId="c2", decision="denied", by="page", reason="no"))
+    assert page.run("() => document.activeElement.id") == "text"
+    assert [what[2].get("reason") for what in did(page)] == [None, "no"]
+
+
+def test_an_edit_without_a_change_says_so(page: Modules) -> None:
+    page.apply(*waiting("c1", effect={**EFFECT, "body": [" same"]}))
+    (shown,) = page.text(".approval")
+    assert "No change." in shown
+
+
 def test_calls_inside_a_call_wait_in_its_card(page: Modules) -> None:
     page.apply(started(), *call("c1", "helper", "{}"), approval("c1/x", "h1", "one"), approval("c1/y", "h2", "two"))
     alive(page)
@@ -258,8 +309,7 @@ def test_an_unknown_outcome_is_asked_for(page: Modules) -> None:
     page.click("It happened…")
     page.fill("What happened, as the model shall read it", "It was sent.")
     page.click("Save")
-    page.click("Continue")
-    assert did(page) == [["outcome", "c1", {"happened": True, "text": "It was sent."}], ["continue"]]
+    assert did(page) == [["outcome", "c1", {"happened": True, "text": "It was sent."}]]
 
 
 # ---------------------------------------------------------------- replies
@@ -273,7 +323,7 @@ def test_a_reply_as_it_was_written(page: Modules) -> None:
     page.run("() => conversation.toggleRaw()")
     assert page.text(".raw pre") == [
         "Hi **x**\n<f>1</f>",
-        '{\n  "id": "c2",\n  "name": "g",\n  "arguments": {\n    "path": "a.txt"\n  }\n}',
+        '{\n  "name": "g",\n  "arguments": {\n    "path": "a.txt"\n  }\n}',
     ]
     assert page.text(".repair") == ["Repaired (missing_close): the end tag was missing"]
     page.click("<f>1</f>")
@@ -289,7 +339,7 @@ def test_unfinished_replies_say_so(page: Modules) -> None:
 def test_the_footer(page: Modules) -> None:
     usage = {"inputTokens": 1200, "outputTokens": 34}
     page.apply(snapshot(stored_reply("m1", "Hi *you*", model="m", seconds=2.5, usage=usage, cost=0.001)))
-    assert page.text(".answer footer span")[0].partition(" · ")[2] == "m · 2.5 s · 1,200 in, 34 out · $0.0010"
+    assert page.text(".answer footer span")[0].partition(" · ")[2] == "m · 2.5 s · 1.2k tokens in, 34 out · $0.0010"
     page.click("Copy the message")
     page.click("Fork the thread after this message")
     assert did(page) == [["copy", "Hi *you*"], ["fork", 2]]
@@ -395,7 +445,7 @@ def test_next_and_previous_message(page: Modules) -> None:
     page.apply(long_thread(4))
     alive(page)
     page.run(
-        "() => { conversation.root.scrollTop = 0; conversation.next(); conversation.next(); conversation.previous(); }"
+        "() => { conversation.root.scrollTop = 0; conversation.move(1); conversation.move(1); conversation.move(-1); }"
     )
     assert page.run("() => [...document.querySelectorAll('article')].indexOf(document.activeElement)") == 0
 

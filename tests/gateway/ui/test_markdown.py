@@ -97,6 +97,7 @@ def test_any_cutting_gives_the_same_elements(page: Modules, text: str) -> None:
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
+@pytest.mark.share(len(HOSTILE))  # seconds each
 def test_hostile_text_takes_linear_time(page: Modules, piece: str) -> None:
     """Four times the text takes far less than sixteen times as long; below 200 ms nothing is compared."""
     short, long, same = page.run(

@@ -81,9 +81,22 @@ def test_files_are_attached_and_removed(server: PageServer, tabs: Tabs) -> None:
     body = json.loads(sent.value.post_data or "")
     image, text, said = body["content"]
     assert image["source"]["mimeType"] == "image/png"
-    assert text == {"type": "text", "text": "notes.md:\n````\nsome ```notes```\n````"}
+    assert text == {"type": "text", "text": "notes.md:\n````\nsome ```notes```\n````\n"}
     assert said == {"type": "text", "text": "hello"}
     tab.is_idle()
+
+
+def test_an_attached_file_is_folded_and_gives_no_title(server: PageServer, tabs: Tabs) -> None:
+    tab = tabs.new()
+    file: Any = {"name": "notes.md", "mimeType": "text/markdown", "buffer": b"some ```notes```\n"}
+    tab.page.locator("#files").set_input_files([file])
+    tab.say("hello")
+    tab.is_idle()
+    expect(tab.page.get_by_label("Thread title")).to_have_value("hello")
+    expect(tab.log.locator(".said summary")).to_have_text("notes.md")
+    tab.sees_no("````")
+    tab.box.press("ArrowUp")
+    expect(tab.box).to_have_value("hello")
 
 
 def test_too_much_is_not_attached(server: PageServer, tabs: Tabs) -> None:
@@ -97,7 +110,7 @@ def test_too_much_is_not_attached(server: PageServer, tabs: Tabs) -> None:
         }"""
     )
     expect(tab.page.get_by_role("list", name="Attachments").get_by_role("listitem")).to_have_text(["one.txt"])
-    expect(tab.page.get_by_text("10 MB together")).to_be_visible()
+    expect(tab.page.get_by_text("10 MB at most")).to_be_visible()
 
 
 def test_a_pasted_picture_is_attached(server: PageServer, tabs: Tabs) -> None:
@@ -135,6 +148,16 @@ def test_escape_stops_and_the_draft_stays(server: PageServer, tabs: Tabs) -> Non
     tab.is_idle()
     expect(tab.box).to_have_value("later")
     server.release("model")
+
+
+def test_a_silent_model_is_waited_for(server: PageServer, tabs: Tabs) -> None:
+    tab = tabs.new()
+    server.hold("model", 0)
+    tab.say("hello")
+    tab.sees("Waiting for", "… 1 s")
+    server.release("model")
+    tab.sees("Hello there.")
+    tab.sees_no("Waiting for")
 
 
 def test_two_quick_messages_open_one_thread(server: PageServer, tabs: Tabs) -> None:
@@ -217,9 +240,7 @@ def test_a_hidden_page_keeps_no_connection(server: PageServer, tabs: Tabs) -> No
 
 
 def test_events_are_read_whatever_the_cut(server: PageServer, tabs: Tabs) -> None:
-    text = (
-        ': keep-alive\n\nid: e.1\ndata: {"a":\ndata: 1}\n\nid: e.2\r\ndata:two\r\n\r\nid: e.3\n\ndata: three\n\ndata: x'
-    )
+    text = ': keep-alive\n\nid: e.1\ndata: {"a": "data: 1"}\n\nid: e.2\ndata: two\n\n: idle\n\ndata: three\n\ndata: x'
     read = """async text => {
         const {EventLines} = await import("/ui/api.js");
         const all = new Set();
@@ -232,7 +253,7 @@ def test_events_are_read_whatever_the_cut(server: PageServer, tabs: Tabs) -> Non
     }"""
     (found,) = tabs.new().page.evaluate(read, text)
     assert json.loads(found) == [
-        {"id": "e.1", "data": '{"a":\n1}'},
+        {"id": "e.1", "data": '{"a": "data: 1"}'},
         {"id": "e.2", "data": "two"},
         {"id": "", "data": "three"},
     ]

@@ -144,11 +144,33 @@ def test_half_characters_are_replaced_and_the_rest_is_kept(client: PageClient) -
     assert titles[thread] == "a\ufffdb\0c\U0001f600"
 
 
-@pytest.mark.parametrize("id", ["", "\0", "\n", "x" * 201, 5, None, ["a"]])
+@pytest.mark.parametrize("id", ["", "\0", "\n", "x" * 201, "m1", 5, None, ["a"]])
 def test_a_message_needs_an_id(client: PageClient, id: Any) -> None:
     thread = client.new()
     client.ask("POST", f"threads/{thread}/messages", {"id": id, "content": "hello"}, 400)
     assert client.messages(thread) == []
+
+
+def test_a_foreign_client_cannot_use_the_servers_ids(client: PageClient) -> None:
+    thread = client.new()
+    client.say(thread, "hello")
+    client.settled(thread, "idle")
+    asked = {"threadId": thread, "runId": "r1", "messages": [{"id": "m1", "role": "user", "content": "more"}]}
+    assert "one of the server's own ids" in client.http.post("/ag-ui", json=asked).text
+    assert [message["content"] for message in client.messages(thread)] == ["hello", "You said hello."]
+
+
+@pytest.mark.parametrize("thread", ["", ".", "..", "a/b", "a\n", "x" * 201, None])
+def test_a_foreign_client_cannot_name_every_thread(client: PageClient, thread: Any) -> None:
+    asked = {"threadId": thread, "runId": "r1", "messages": [{"id": "u1", "role": "user", "content": "hello"}]}
+    assert client.http.post("/ag-ui", json=asked).status_code == 400
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "file:///etc/passwd", "data:image/svg+xml;base64,PHN2Zz4="])
+def test_an_image_is_data_or_at_a_web_address(client: PageClient, url: str) -> None:
+    parts = [{"type": "image", "source": {"type": "url", "value": url}}]
+    asked = {"threadId": "t1", "runId": "r1", "messages": [{"id": "u1", "role": "user", "content": parts}]}
+    assert client.http.post("/ag-ui", json=asked).status_code == 400
 
 
 def test_arguments_that_no_browser_could_read_are_refused(client: PageClient) -> None:

@@ -12,6 +12,7 @@ from page_server import PageServer
 from playwright.sync_api import expect
 
 WAITS, RUNS, DONE = "waiting for you", "running", "done"
+ORDER_MILK: Final = {"call": "order", "arguments": {"item": "milk", "amount": 2}}
 
 
 def ordered(server: PageServer) -> list[str]:
@@ -119,6 +120,81 @@ def test_denied_in_the_terminal(server: PageServer, tabs: Tabs) -> None:
     tab.card("order").unfold()
     tab.card("order").says("said in the terminal")
     assert ordered(server) == []
+
+
+def test_a_decision_while_the_reply_is_written_stays(server: PageServer, tabs: Tabs) -> None:
+    server.play(
+        "slowly",
+        [{"call": "order", "arguments": {"item": "tea", "amount": 1}}, "A pause. " * 20, ORDER_MILK],
+        ["Both settled."],
+    )
+    server.hold("model", 12)
+    tab = asked(tabs, "slowly")
+    server.until_held("model")
+    tab.card("order").approve()
+    tab.has_cards(("order", "approved"))
+    server.release("model")
+    tab.has_cards(("order", "approved"), ("order", WAITS))
+    expect(tab.page.get_by_role("button", name="1 waiting for you")).to_be_visible()
+    tab.card("order").says("approved, waits for 1 more")
+    tab.card("order", 1).approve()
+    tab.sees("Both settled.")
+    assert ordered(server) == ["1 tea", "2 milk"]
+
+
+def test_always_allowed_is_also_the_other_call_that_waits(server: PageServer, tabs: Tabs) -> None:
+    tab = asked(tabs, "orders")
+    expect(tab.card("order").place.get_by_role("button", name="also the 2 more that wait")).to_be_visible()
+    tab.card("order").always()
+    tab.sees("All settled.")
+    assert ordered(server) == ["1 tea", "2 milk", "3 cake"]
+
+
+def test_a_message_stops_the_calls_that_wait_and_the_button_says_so(server: PageServer, tabs: Tabs) -> None:
+    tab = asked(tabs, "orders")
+    expect(tab.page.get_by_role("button", name="3 waiting for you")).to_be_visible()
+    tab.box.press("Escape")  # it stops only what runs
+    tab.box.fill("hello")
+    tab.press("Send, and stop 3 waiting calls")
+    tab.sees("Hello there.")
+    tab.has_cards(*[("order", "stopped")] * 3)
+
+
+def test_a_form_stays_when_the_server_is_started_again(server: PageServer, tabs: Tabs) -> None:
+    tab = asked(tabs)
+    tab.card("order").press("Edit")
+    field = tab.card("order").place.get_by_role("textbox", name=re.compile("^item"))
+    field.fill("coffee")
+    server.kill()
+    server.restart()
+    tab.hurry()
+    expect(tab.page.locator(".banner")).to_have_count(0)
+    expect(field).to_have_value("coffee")
+    expect(field).to_be_focused()
+    field.press("Control+Enter")
+    tab.sees("That is settled.")
+    assert ordered(server) == ["3 coffee"]
+
+
+def test_a_form_that_is_too_late_says_so(server: PageServer, tabs: Tabs) -> None:
+    first = asked(tabs)
+    second = tabs.new(first.thread)
+    second.has_cards(("order", WAITS))
+    second.card("order").press("Edit")
+    first.card("order").approve()
+    second.card("order").says("what you wrote here was not used")
+
+
+def test_a_stopped_reply_is_asked_for_again(server: PageServer, tabs: Tabs) -> None:
+    tab = tabs.new()
+    server.hold("model", 30)
+    tab.say("long")
+    server.until_held("model")
+    tab.press("Stop")
+    server.release("model")
+    tab.press("Try again")
+    tab.sees("The end.")
+    expect(tab.page.get_by_role("button", name="Try again")).to_be_hidden()
 
 
 # ---------------------------------------------------------------- stop

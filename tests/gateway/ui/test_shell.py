@@ -116,9 +116,7 @@ def test_model_and_format_are_changed_in_the_middle(choosing: str, tabs: Tabs) -
 def test_the_choices_for_a_new_thread_are_kept(choosing: str, tabs: Tabs) -> None:
     tab = tabs.new(url=choosing)
     tab.page.get_by_label("Model").select_option("one")
-    tab.page.keyboard.press("Control+k")
-    tab.page.keyboard.type("format hermes")
-    tab.page.keyboard.press("Enter")
+    tab.page.get_by_label("Format of tool calls").select_option("hermes")
     expect(tab.page.get_by_label("Format of tool calls")).to_have_value("hermes")
     tab.say("hello")
     tab.sees("Hello there.")
@@ -178,8 +176,9 @@ def test_everything_by_keyboard(server: PageServer, tabs: Tabs) -> None:
     page = tab.page
     keys = page.keyboard
     keys.press("Control+k")
-    keys.type("new thread")
-    keys.press("Enter")
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    keys.press("Shift+Tab")
+    keys.press("/")
     expect(tab.box).to_be_focused()
     keys.type("order please")
     keys.press("Enter")
@@ -215,6 +214,42 @@ def test_keys_are_listed_and_the_focus_returns(server: PageServer, tabs: Tabs) -
     expect(tab.page.get_by_role("button", name="Keys")).to_be_focused()
 
 
+def test_a_page_that_lacks_a_file_says_so(server: PageServer, tabs: Tabs) -> None:
+    """As in a tab of a newer page on an older server."""
+    tab = tabs.new()
+    tab.page.route("**/ui/keys.js", lambda route: route.fulfill(status=404))
+    tab.reload()
+    expect(banner(tab.page, "could not be loaded completely")).to_be_visible()
+
+
+def test_a_button_under_the_pointer_can_be_read(server: PageServer, tabs: Tabs) -> None:
+    tab = tabs.new()
+    tab.box.fill("hello")
+    send = tab.page.get_by_role("button", name="Send")
+    colours = "button => { const { color, backgroundColor } = getComputedStyle(button); return [color, backgroundColor]; }"
+    text, ground = send.evaluate(colours)
+    send.hover()
+    assert send.evaluate(colours)[0] == text
+    assert send.evaluate(colours)[1] not in (text, ground)
+
+
+@pytest.fixture
+def free(tmp_path: Path) -> Iterator[str]:
+    """The address of a page whose only tool asks nobody."""
+
+    def look(word: str) -> str:
+        """Look up a word."""
+        return word
+
+    with page_of(Agent(ScriptedModel([]), [look]), tmp_path / "free.db") as client:
+        yield client.url
+
+
+def test_the_start_says_that_no_tool_asks(free: str, tabs: Tabs) -> None:
+    expect(tabs.new(url=free).page.get_by_text("No tool asks you first.")).to_be_visible()
+    expect(tabs.new().page.get_by_text("order · asks you first")).to_be_visible()
+
+
 def test_the_threads_can_be_hidden(server: PageServer, tabs: Tabs) -> None:
     tab = tabs.new()
     nav = tab.page.get_by_role("navigation", name="Threads")
@@ -247,6 +282,10 @@ def test_a_phone_needs_no_horizontal_scrolling(server: PageServer, tabs: Tabs, w
     tab.page.keyboard.press("Escape")
     expect(tab.page.get_by_role("navigation", name="Threads")).to_be_hidden()
     expect(tab.page.get_by_role("button", name="Show threads")).to_be_focused()
+    tab.press("Show threads")
+    tab.page.get_by_role("link", name="New thread").click()
+    expect(tab.page.get_by_role("navigation", name="Threads")).to_be_hidden()
+    expect(tab.page.get_by_role("heading", name="What should be done?")).to_be_visible()
     assert tab.faults() == []
     window.close()
 
@@ -274,8 +313,8 @@ def test_no_violation_of_accessibility(server: PageServer, tabs: Tabs, scheme: s
     tab.say("orders")
     expect(tab.page.get_by_role("button", name="3 waiting for you")).to_be_visible()
     assert violations(tab.page) == []
-    tab.page.keyboard.press("Control+k")
-    expect(tab.page.get_by_role("dialog", name="Command palette")).to_be_visible()
+    tab.page.keyboard.press("?")
+    expect(tab.page.get_by_role("dialog", name="Keys")).to_be_visible()
     assert violations(tab.page) == []
     window.close()
 

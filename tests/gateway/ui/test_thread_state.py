@@ -72,6 +72,10 @@ CASES: Final[dict[str, tuple[list[Event], list[list[str]]]]] = {
     "failed": ([started(), *CALL, result("c1", "no", "failed"), finished()], [["assistant", "delete failed"]]),
     "waiting": (WAIT, [["assistant", "delete waiting"]]),
     "approved": ([*WAIT, DECIDED], [["assistant", "delete approved"]]),
+    "approved while the reply is written": (
+        [started(), *CALL, approval("c1"), DECIDED, *text("b"), approval("c1"), finished("r1", "interrupt")],
+        [["assistant", "delete approved", "text b"]],
+    ),
     "resumed": ([*WAIT, DECIDED, *AGAIN, finished("r2")], [["assistant", "delete done"]]),
     "denied": (
         [*WAIT, {**DECIDED, "value": {**DECIDED["value"], "decision": "denied"}}, result("c1", "no", "denied")],

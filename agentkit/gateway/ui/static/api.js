@@ -6,12 +6,8 @@ const BASE = new URL("api/", import.meta.url);
 const SLEEP = [500, 5000]; // ms between two attempts to reach the server: the first, and the most
 const SILENCE = 40000; // ms without a byte: the server writes a comment every 15 s
 
-export class ApiError extends Error {
-  constructor(status, { message, code = "", fields = null }) {
-    super(message);
-    Object.assign(this, { status, code, fields });
-  }
-}
+// A refused request: {status, message, code, fields}; status 0 if the server cannot be reached.
+const apiError = (status, about) => Object.assign(new Error(about.message), { status, ...about });
 
 let key = sessionStorage.getItem("agentkit.key") || "";
 let asked = null;
@@ -54,10 +50,10 @@ async function request(method, path, { body, signal, headers = {} } = {}) {
       reply = await fetch(new URL(path, BASE), options);
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      throw new ApiError(0, { message: "The server cannot be reached.", code: "unreachable" });
+      throw apiError(0, { message: "The server cannot be reached." });
     }
     if (reply.ok) return reply;
-    if (reply.status !== 401) throw new ApiError(reply.status, await problem(reply));
+    if (reply.status !== 401) throw apiError(reply.status, await problem(reply));
     if (used === key) await askKey();
   }
 }
@@ -80,12 +76,7 @@ const at = (id, rest = "") => `threads/${encodeURIComponent(id)}${rest}`;
 
 export const api = {
   setup: () => json("GET", "setup"),
-  threads({ q = "", before = "", limit = 50 } = {}) {
-    const query = new URLSearchParams({ limit });
-    if (q) query.set("q", q);
-    if (before) query.set("before", before);
-    return json("GET", `threads?${query}`);
-  },
+  threads: ({ q = "", before = "", limit = 50 } = {}) => json("GET", `threads?${new URLSearchParams({ q, before, limit })}`),
   create: (fields) => json("POST", "threads", fields),
   change: (id, fields) => json("PATCH", at(id), fields),
   remove: (id) => json("DELETE", at(id)),
@@ -94,7 +85,7 @@ export const api = {
   outcome: (id, outcome) => json("POST", at(id, "/outcomes"), outcome),
   resume: (id) => json("POST", at(id, "/continue")),
   stop: (id) => json("POST", at(id, "/stop")),
-  fork: (id, until) => json("POST", at(id, "/fork"), until === undefined ? {} : { until }),
+  fork: (id, until) => json("POST", at(id, "/fork"), { until }),
   highlight: async (language, code) => (await json("POST", "highlight", { language, code })).tokens,
   async export_(id, as) {
     const reply = await request("GET", at(id, `/export?as=${as}`));
@@ -103,11 +94,11 @@ export const api = {
   },
 };
 
-// The lines of server-sent events → {id, data}. Bytes may be cut anywhere; each is looked at once.
+// The lines of server-sent events → {id, data}. The server writes `id: …`, `data: …` (one line of JSON) and an empty line.
+// Pieces may be cut anywhere; each is looked at once.
 export class EventLines {
   held = [];
   id = "";
-  data = [];
 
   *feed(text) {
     const lines = text.split("\n");
@@ -115,21 +106,12 @@ export class EventLines {
     if (lines.length === 1) return;
     lines[0] = this.held.join("");
     this.held = [lines.pop()];
-    for (const line of lines) yield* this.line(line.endsWith("\r") ? line.slice(0, -1) : line);
-  }
-
-  *line(line) {
-    if (line) {
-      const colon = line.indexOf(":");
-      const name = colon < 0 ? line : line.slice(0, colon);
-      const value = colon < 0 ? "" : line.slice(colon + (line[colon + 1] === " " ? 2 : 1));
-      if (name === "data") this.data.push(value);
-      else if (name === "id") this.id = value;
-      return;
+    for (const line of lines) {
+      if (line.startsWith("id: ")) this.id = line.slice(4);
+      if (!line.startsWith("data: ")) continue;
+      yield { id: this.id, data: line.slice(6) };
+      this.id = "";
     }
-    if (this.data.length) yield { id: this.id, data: this.data.join("\n") };
-    this.id = "";
-    this.data = [];
   }
 }
 
@@ -143,17 +125,16 @@ export function follow(id, { onEvent, onStatus }) {
   let pause = SLEEP[0];
 
   const changed = () => {
-    if (document.hidden) connection?.abort();
+    if (document.hidden || closed) connection?.abort();
     wake();
   };
-  document.addEventListener("visibilitychange", changed);
-  window.addEventListener("online", changed);
+  const listening = new AbortController();
+  document.addEventListener("visibilitychange", changed, { signal: listening.signal });
+  window.addEventListener("online", changed, { signal: listening.signal });
   const close = () => {
     closed = true;
-    document.removeEventListener("visibilitychange", changed);
-    window.removeEventListener("online", changed);
-    connection?.abort();
-    wake();
+    listening.abort();
+    changed();
   };
   const sleep = (ms) =>
     new Promise((done) => {

@@ -3,28 +3,32 @@
 // Nothing is cut; nothing is focused by itself; the buttons are dead for DEAD ms, so that a key or click that was meant for
 // something else decides nothing. A decision is bound to the hash of the call that was shown.
 
-import { make } from "./dom.js";
+import { button, make } from "./dom.js";
 import { ArgumentForm } from "./form.js";
 import { effectView, shown } from "./values.js";
 
 const DEAD = 500; // ms
 const REASONS = ["Not now", "Wrong arguments", "Do it another way"];
 
-/** What was decided, for a person. */
+// What was decided, for a person.
 export function decisionText({ decision, by, reason, edited }) {
-  const who = by ? ` by ${shown(by)}` : "";
+  const who = by ? ` by ${by === "page" ? "you" : shown(by)}` : "";
   return `${decision}${who}${edited ? ", arguments edited" : ""}${reason ? `: ${shown(reason)}` : ""}`;
 }
 
-/** The block of one waiting call. `all` is shared by those that wait together: see `WaitingCalls`. */
+// The block of one waiting call. `all` is shared by those that wait together: see `WaitingCalls`.
 export class Approval {
-  constructor(call, { actions, all }) {
+  constructor(call, { actions, waiting: all }) {
     Object.assign(this, { call, actions, all, busy: false, form: null });
+    this.keys = {
+      y: () => this.#ready() && this.decide({ approved: true }),
+      e: () => this.#ready() && this.#edit(),
+      n: () => this.#ready() && this.#deny(),
+      a: () => this.#ready() && this.#always(),
+    };
     this.count = make("span", { class: "count" });
     this.note = make("p", { class: "fault", role: "alert" });
-    this.sent = make("p", { class: "sent" });
     this.content = make("div", { class: "effect" }, ...effectView(call, actions));
-    this.reason = make("p", { class: "why" }, `Why it asks: ${shown(call.reason || `${call.name} needs approval`)}`);
     this.extra = make("div", { class: "extra" });
     this.buttons = make("div", { class: "decide" }, ...this.#buttons());
     this.element = make(
@@ -32,18 +36,31 @@ export class Approval {
       { class: "approval", tabindex: "-1", role: "group", "aria-label": `Decide: ${shown(call.name)}`, onkeydown: (event) => this.#key(event) },
       make("p", { class: "ask" }, make("b", {}, `Run ${shown(call.name)}?`), this.count),
       this.content,
-      this.reason,
-      this.note,
-      this.sent,
+      call.reason && make("p", { class: "why" }, `Why it asks: ${shown(call.reason)}`),
       this.extra,
       this.buttons,
+      this.note,
     );
-    this.#enable(false);
-    setTimeout(() => this.#enable(true), DEAD);
-    all.add(this);
+    this.#rest();
   }
 
-  /** Show the place among those that wait, and whether all of them may be approved at once. */
+  // Show it in a card.
+  putIn(card) {
+    card.append(this.element);
+    this.all.add(this);
+  }
+
+  // Whether a form is open.
+  get begun() {
+    return this.buttons.hidden;
+  }
+
+  #rest() {
+    this.#enable(false);
+    setTimeout(() => this.#enable(true), DEAD);
+  }
+
+  // Show the place among those that wait, and whether all of them may be approved at once.
   place(n, total, seen) {
     this.count.textContent = total > 1 ? `${n} of ${total}` : "";
     const all = total > 1 && n === total;
@@ -51,25 +68,47 @@ export class Approval {
     this.every.textContent = `Approve all ${total}`;
     this.every.setAttribute("aria-disabled", String(!seen));
     this.every.title = seen ? "" : "Look at each of them first";
+    const more = this.alike.length;
+    this.always.textContent = `Always allow ${shown(this.call.name)} in this thread${more ? `, also the ${more} more that wait${more > 1 ? "" : "s"}` : ""}`;
   }
 
   focus() {
     this.element.focus({ preventScroll: true });
-    this.element.scrollIntoView({ block: "nearest" });
+    this.element.scrollIntoView();
   }
 
+  // After a decision here the focus goes to the next one that waits, or else to the message field.
   remove() {
+    const onward = this.busy && this.element.contains(document.activeElement);
     this.all.delete(this);
     this.element.remove();
+    if (!onward) return;
+    const [next] = this.all.list;
+    next?.focus();
+    next?.#rest();
+    if (!next) document.getElementById("text")?.focus();
+  }
+
+  // The others of the same tool that wait.
+  get alike() {
+    return [...this.all.open].filter(({ call }) => call !== this.call && call.name === this.call.name);
+  }
+
+  async #always() {
+    const { alike } = this;
+    if (await this.decide({ approved: true, always: true })) for (const one of alike) await one.decide({ approved: true });
   }
 
   #buttons() {
-    const button = (name, run, kind = "") => make("button", { type: "button", class: kind, onclick: run }, name);
-    this.approve = button("Approve", () => this.decide({ approved: true }), "primary");
-    this.always = button(`Always allow ${shown(this.call.name)} in this thread`, () => this.decide({ approved: true, always: true }));
-    this.every = button("Approve all", () => this.all.approve());
-    this.every.hidden = true;
-    return [this.approve, button("Edit", () => this.#edit()), button("Deny…", () => this.#deny()), this.always, this.every];
+    this.every = button("Approve all", () => this.all.approve(), { hidden: true });
+    this.always = button("", this.keys.a);
+    return [
+      button("Approve", this.keys.y, { class: "primary" }),
+      button("Edit", this.keys.e),
+      button("Deny…", this.keys.n),
+      !this.call.id.includes("/") && this.always, // the server refuses it for a call inside another one
+      this.every,
+    ];
   }
 
   #enable(alive) {
@@ -80,7 +119,7 @@ export class Approval {
 
   #key(event) {
     if (event.target !== this.element || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
-    const run = { y: () => this.decide({ approved: true }), n: () => this.#deny(), e: () => this.#edit(), a: () => this.decide({ approved: true, always: true }) }[event.key];
+    const run = this.keys[event.key];
     if (!run) return;
     event.preventDefault();
     event.stopPropagation();
@@ -88,7 +127,6 @@ export class Approval {
   }
 
   #edit() {
-    if (!this.#ready()) return;
     this.form = new ArgumentForm(this.call.arguments ?? {}, this.actions.schema(this.call.name));
     this.#open(this.form.element, "Approve with these arguments", () => {
       const edited = this.form.read();
@@ -96,26 +134,26 @@ export class Approval {
     });
     this.content.hidden = true;
     this.form.focus();
+    this.element.scrollIntoView({ block: "nearest" });
   }
 
   #deny() {
-    if (!this.#ready()) return;
     const field = make("textarea", { rows: "2", "aria-label": "Reason, which the model reads", placeholder: "Reason (the model reads it)" });
-    const chips = REASONS.map((text) => make("button", { type: "button", class: "chip", onclick: () => (field.value = text) }, text));
+    const chips = REASONS.map((text) => button(text, () => (field.value = text), { class: "chip" }));
     this.#open(make("div", {}, field, make("div", { class: "chips" }, ...chips)), "Deny", () => this.decide({ approved: false, reason: field.value.trim() }));
     field.focus();
+    this.extra.scrollIntoView({ block: "nearest" });
   }
 
-  /** Show a form in the place of the buttons. */
+  // Show a form in the place of the buttons.
   #open(content, name, run) {
-    const cancel = make("button", { type: "button", onclick: () => this.#close() }, "Cancel");
-    const go = make("button", { type: "button", class: "primary", onclick: run }, name);
-    this.extra.replaceChildren(content, make("div", { class: "decide" }, go, cancel));
+    this.extra.replaceChildren(content, make("div", { class: "decide" }, button(name, run, { class: "primary" }), button("Cancel", () => this.#close())));
     this.extra.onkeydown = (event) => {
-      if (event.key !== "Escape") return;
+      const act = event.key === "Escape" ? () => this.#close() : event.key === "Enter" && (event.ctrlKey || event.metaKey) && run;
+      if (!act) return;
       event.preventDefault();
       event.stopPropagation();
-      this.#close();
+      act();
     };
     this.buttons.hidden = true;
   }
@@ -131,73 +169,69 @@ export class Approval {
     return this.alive && !this.busy;
   }
 
-  /** Send a decision. What it changes comes back as an event. */
+  // Send a decision. What it changes comes back as an event.
   async decide(decision) {
-    if (!this.#ready()) return;
+    if (this.busy) return false;
     this.busy = true;
     this.element.setAttribute("aria-busy", "true");
-    this.note.textContent = this.sent.textContent = "";
+    this.note.textContent = "";
     try {
       await this.actions.decide(this.call.id, { hash: this.call.hash, ...decision });
-      this.sent.textContent = "Sent.";
+      return true;
     } catch (error) {
       this.busy = false;
-      this.#refused(error);
+      this.element.removeAttribute("aria-busy");
+      const lost = error.status === 409 ? "It was decided elsewhere, or it changed. " : "";
+      this.note.textContent = this.form?.showErrors(error.fields) ? "These arguments do not fit." : `${lost}${error.message}`;
+      this.note.scrollIntoView({ block: "nearest" });
+      return false;
     }
-    this.element.removeAttribute("aria-busy");
-  }
-
-  #refused({ status, message, fields }) {
-    const lost = status === 409 ? "It was decided elsewhere, or it changed. " : "";
-    this.note.textContent = this.form?.showErrors(fields) ? "These arguments do not fit." : `${lost}${message}`;
   }
 }
 
-/** The approvals that wait together: their count, and one decision for all once each was on the screen. */
+// The approvals that wait together: their count, and one decision for all once the buttons of each were on the screen.
 export class WaitingCalls {
   constructor() {
     this.open = new Set();
-    this.seen = new WeakSet();
-    this.watch = new IntersectionObserver((entries) => this.#saw(entries), { threshold: 0.3 });
+    this.shown = new WeakSet(); // elements
+    const saw = (entries) => {
+      for (const { target, isIntersecting } of entries) if (isIntersecting) this.shown.add(target.parentNode);
+      this.place();
+    };
+    this.watch = new IntersectionObserver(saw, { threshold: 0.9 });
   }
 
   add(approval) {
     this.open.add(approval);
-    this.watch.observe(approval.element);
+    this.watch.observe(approval.buttons);
   }
 
   delete(approval) {
     this.open.delete(approval);
-    this.watch.unobserve(approval.element);
+    this.watch.unobserve(approval.buttons);
     this.place();
   }
 
   place() {
-    const list = this.#list();
-    const seen = this.#allSeen(list);
+    const { list, seen } = this;
     list.forEach((approval, n) => approval.place(n + 1, list.length, seen));
   }
 
   async approve() {
-    const list = this.#list();
-    if (!this.#allSeen(list)) return;
-    for (const approval of list) await approval.decide({ approved: true });
+    const { list, seen } = this;
+    if (seen) for (const approval of list) await approval.decide({ approved: true });
   }
 
-  #list() {
+  get first() {
+    return this.list[0]?.element.closest(".call");
+  }
+
+  get list() {
     const after = (a, b) => (a.element.compareDocumentPosition(b.element) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1);
     return [...this.open].sort(after);
   }
 
-  #allSeen(list) {
-    return list.every((approval) => this.seen.has(approval) && approval.alive);
-  }
-
-  #saw(entries) {
-    for (const approval of this.open) {
-      // A block higher than the screen is seen once it covers a good part of it.
-      if (entries.some((entry) => entry.target === approval.element && entry.isIntersecting)) this.seen.add(approval);
-    }
-    this.place();
+  get seen() {
+    return [...this.open].every(({ element, alive }) => this.shown.has(element) && alive);
   }
 }

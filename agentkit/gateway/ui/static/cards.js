@@ -4,9 +4,9 @@
 // icon, a word and a colour. Knows one call of state.js and the actions; no other card.
 
 import { Approval, decisionText } from "./approval.js";
-import { make } from "./dom.js";
+import { button, make } from "./dom.js";
 import { rawCall } from "./raw.js";
-import { isFinal } from "./state.js";
+import { isFinal, waitingCalls } from "./state.js";
 import { duration, effectView, LiveArguments, resultView, rows, shown } from "./values.js";
 
 const STATES = {
@@ -24,45 +24,48 @@ const STATES = {
   unknown: ["?", "interrupted: outcome unknown"],
 };
 
-/** The words of a state, for a person. @param {string} status */
-export const stateWord = (status) => (STATES[status] ?? STATES.done)[1];
-
 let count = 0;
 
 export class CallCard {
-  /** @param {{actions: any, waiting: import("./approval.js").WaitingCalls}} shared */
-  constructor(call, shared) {
-    Object.assign(this, { call, shared, built: "", live: null, approvals: new Map(), outcome: null });
+  constructor({ id }, shared) {
+    Object.assign(this, { id, shared, built: "", live: null, approvals: shared.drafts.get(id) ?? new Map(), outcome: null });
+    shared.drafts.delete(id);
+    shared.cards.set(id, this);
     const span = (name, props = {}) => make("span", { class: name, ...props });
-    this.parts = { icon: span("icon-state", { "aria-hidden": "true" }), name: span("call-name"), target: span("call-target"), word: span("call-word"), time: span("call-time"), format: span("call-format") };
+    this.parts = { icon: span("icon-state", { "aria-hidden": "true" }) };
+    for (const name of ["name", "target", "word", "time", "format"]) this.parts[name] = span(`call-${name}`);
     this.body = make("div", { class: "call-body", id: `call-body-${++count}`, hidden: true });
-    this.head = make("button", { type: "button", class: "call-head", "aria-expanded": "false", "aria-controls": this.body.id, onclick: () => this.toggle() }, ...Object.values(this.parts));
+    this.head = button("", () => this.toggle(), { class: "call-head", "aria-expanded": "false", "aria-controls": this.body.id });
+    this.head.append(...Object.values(this.parts));
     this.asks = make("div", { class: "asks" });
-    this.element = make("section", { class: "call", role: "group", "data-call": call.id }, this.head, this.asks, this.body);
+    this.element = make("section", { class: "call", role: "group", "data-call": id }, this.head, this.asks, this.body);
     this.update();
   }
 
-  /** Draw what changed. */
-  update(call = this.call) {
-    this.call = call;
-    const [icon, word] = STATES[call.status] ?? STATES.done;
-    const target = call.effect?.target ?? "";
-    const text = { icon, name: shown(call.name), target: shown(target), word, format: call.format ?? "" };
-    for (const [part, value] of Object.entries(text)) if (this.parts[part].textContent !== value) this.parts[part].textContent = value;
+  // Draw what changed.
+  update() {
+    const call = (this.call = this.shared.state.calls.get(this.id));
+    const [icon, name] = STATES[call.status] ?? STATES.done;
+    const left = call.status === "approved" && waitingCalls(this.shared.state).length;
+    const word = left ? `${name}, waits for ${left} more` : name;
+    this.#write({ icon, name: shown(call.name), target: shown(call.effect?.target ?? ""), word, format: call.format ?? "" });
     this.element.dataset.status = call.status;
-    this.element.setAttribute("aria-label", `Call of ${shown(call.name)}: ${word}`);
+    this.element.setAttribute("aria-label", `Call of ${shown(call.name)}: ${name}`);
     this.tick();
     this.#drawLive();
     this.#drawAsks();
     this.#drawBody();
   }
 
-  /** Draw the seconds: those that it took, or those since it started. */
+  // Draw the seconds: those that it took, or those since it started.
   tick() {
     const { call } = this;
     const seconds = call.seconds ?? (call.status === "running" && call.started ? Math.max(0, Date.now() / 1000 - call.started) : null);
-    const text = seconds === null ? "" : call.status === "running" ? `${Math.floor(seconds)} s` : duration(seconds);
-    if (this.parts.time.textContent !== text) this.parts.time.textContent = text;
+    this.#write({ time: seconds === null ? "" : call.status === "running" ? `${Math.floor(seconds)} s` : duration(seconds) });
+  }
+
+  #write(texts) {
+    for (const [part, text] of Object.entries(texts)) if (this.parts[part].textContent !== text) this.parts[part].textContent = text;
   }
 
   toggle(open = this.body.hidden) {
@@ -75,8 +78,8 @@ export class CallCard {
     return !this.body.hidden;
   }
 
-  /** Go to it: to its decision if it waits for one. */
-  focus(id = this.call.id) {
+  // Go to it, or to its decision.
+  focus(id) {
     const asked = this.approvals.get(id) ?? this.approvals.values().next().value;
     if (asked) return asked.focus();
     this.head.focus({ preventScroll: true });
@@ -84,31 +87,31 @@ export class CallCard {
     return undefined;
   }
 
-  /** The card leaves the page. */
+  // The card leaves the page. Decisions that were begun are kept for the card that takes its place.
   remove() {
+    this.shared.drafts.set(this.id, new Map([...this.approvals].filter(([, { begun }]) => begun)));
     for (const approval of this.approvals.values()) approval.remove();
     this.element.remove();
   }
 
   #drawLive() {
-    const { call } = this;
-    if (call.status !== "writing") {
+    const { status, chunks } = this.call;
+    if (status !== "writing" || this.live?.read > chunks.length) {
       this.live?.box.remove();
       this.live = null;
-      return;
     }
-    if (!this.live || this.live.read > call.chunks.length) {
-      this.live?.box.remove();
-      const text = document.createTextNode("");
+    if (status !== "writing") return;
+    if (!this.live) {
+      const text = new Text();
       this.live = { reader: new LiveArguments(), read: 0, text, box: make("pre", { class: "live" }, text) };
       this.head.after(this.live.box);
     }
-    const delta = call.chunks.slice(this.live.read).join("");
-    this.live.read = call.chunks.length;
-    const fresh = this.live.reader.read(delta);
+    const { live } = this;
+    const fresh = live.reader.read(chunks.slice(live.read).join(""));
+    live.read = chunks.length;
     if (!fresh) return;
-    this.live.text.appendData(fresh);
-    this.live.box.scrollTop = this.live.box.scrollHeight;
+    live.text.appendData(fresh);
+    live.box.scrollTop = live.box.scrollHeight;
   }
 
   #drawAsks() {
@@ -117,25 +120,28 @@ export class CallCard {
     const asked = call.status !== "waiting" ? [] : call.inside.length ? inside : [call];
     const wanted = new Map(asked.map((one) => [one.id, one]));
     for (const [id, approval] of this.approvals) {
-      if (wanted.get(id)?.hash === approval.call.hash) continue;
+      if (wanted.get(id)?.hash === approval.call.hash) {
+        if (!approval.element.isConnected) approval.putIn(this.asks);
+        continue;
+      }
+      if (approval.begun && !approval.busy) this.asks.append(make("p", { class: "fault" }, "Decided elsewhere: what you wrote here was not used."));
       approval.remove();
       this.approvals.delete(id);
     }
     for (const [id, one] of wanted) {
       if (this.approvals.has(id)) continue;
-      const approval = new Approval({ ...one }, { actions: this.shared.actions, all: this.shared.waiting });
+      const approval = new Approval({ ...one }, this.shared);
       this.approvals.set(id, approval);
-      this.asks.append(approval.element);
+      approval.putIn(this.asks);
     }
-    const noted = this.shared.noted.has(call.id);
-    if (call.status === "unknown" || noted) this.outcome ??= this.asks.appendChild(outcomeForm(call, this.shared));
+    if (call.status === "unknown") this.outcome ??= this.asks.appendChild(outcomeForm(call, this.shared));
     else {
       this.outcome?.remove();
       this.outcome = null;
     }
   }
 
-  /** The body, if it is open and not of this state yet. */
+  // The body, if it is open and not of this state yet.
   #drawBody() {
     const { call } = this;
     if (this.body.hidden) return;
@@ -147,53 +153,38 @@ export class CallCard {
 }
 
 function bodyOf(call, actions) {
+  const { status, decided, inside, result } = call;
   const parts = [];
-  const title = (text) => parts.push(make("p", { class: "part-title" }, text));
-  if (call.status !== "waiting" && call.status !== "writing") parts.push(...effectView(call, actions));
-  if (call.decided) parts.push(...decision(call.decided));
-  for (const one of call.inside) if (one.decided) parts.push(make("p", { class: "decided" }, `${shown(one.name)} inside: ${decisionText(one.decided)}`));
-  if (isFinal(call) && call.result !== null) {
-    title(call.status === "done" ? "Result" : "Answer to the model");
-    parts.push(...resultView(call.result));
+  const line = (name, text) => parts.push(make("p", { class: name }, text));
+  if (status !== "waiting" && status !== "writing") parts.push(...effectView(call, actions));
+  if (decided) line("decided", decisionText(decided));
+  if (decided?.edited) {
+    line("part-title", "Arguments it ran with");
+    parts.push(rows(decided.edited));
+  }
+  for (const one of inside) if (one.decided) line("decided", `${shown(one.name)} inside: ${decisionText(one.decided)}`);
+  if (isFinal(call) && result !== null) {
+    line("part-title", status === "done" ? "Result" : "Answer to the model");
+    parts.push(...resultView(result));
   }
   const raw = make("details", { class: "as-written" }, make("summary", {}, "As written"));
   raw.addEventListener("toggle", () => raw.childElementCount === 1 && raw.append(...rawCall(call)), { once: true });
   return [...parts, raw];
 }
 
-function decision(decided) {
-  const line = make("p", { class: "decided" }, `${decisionText(decided)}`);
-  return typeof decided.edited === "object" && decided.edited ? [line, make("p", { class: "part-title" }, "Arguments it ran with"), rows(decided.edited)] : [line];
-}
-
-/** What happened with a call that was running when the server stopped; then the way to let the agent continue. */
-function outcomeForm(call, { actions, noted }) {
+// What happened with a call that was running when the server stopped.
+function outcomeForm(call, { actions }) {
   const note = make("p", { class: "fault", role: "alert" });
   const buttons = make("div", { class: "decide" });
   const box = make("div", { class: "approval outcome", role: "group", "aria-label": `Outcome of ${shown(call.name)}` });
-  const button = (name, run, kind = "") => make("button", { type: "button", class: kind, onclick: run }, name);
-  const send = async (happened, text) => {
-    noted.add(call.id); // before the event that answers the call
-    try {
-      await actions.outcome(call.id, { happened, text });
-      done();
-    } catch (error) {
-      noted.delete(call.id);
-      note.textContent = error.message;
-    }
-  };
-  const done = () => {
-    note.textContent = "";
-    buttons.replaceChildren("What happened is noted.", button("Continue", () => actions.continue_(), "primary"));
-  };
+  const send = (happened, text) => actions.outcome(call.id, { happened, text }).catch((error) => (note.textContent = error.message));
   const ask = () => {
     const field = make("textarea", { rows: "3", "aria-label": "What happened, as the model shall read it", placeholder: "What happened (the model reads it as the result)" });
-    buttons.replaceChildren(field, button("Save", () => send(true, field.value.trim()), "primary"), button("Cancel", choose));
+    buttons.replaceChildren(field, button("Save", () => send(true, field.value.trim()), { class: "primary" }), button("Cancel", choose));
     field.focus();
   };
   const choose = () => buttons.replaceChildren(button("It happened…", ask), button("It did not happen", () => send(false, "")));
-  if (noted.has(call.id)) done();
-  else choose();
+  choose();
   box.append(make("p", {}, "It was running when the server stopped; its effect may have happened."), ...effectView(call, actions), note, buttons);
   return box;
 }

@@ -1,15 +1,14 @@
 // The message field: text, attachments, a draft per thread, what is on its way. Decides nothing about runs.
 
-import { $, icon, kept, make, say } from "./dom.js";
+import { $, button, icon, kept, make, on, say } from "./dom.js";
 
 const MOST = 10 * 1000 * 1000; // bytes of all attachments of one message
 const IMAGES = /^image\/(png|jpeg|gif|webp)$/;
 
 const dataOf = (file) =>
-  new Promise((done, failed) => {
+  new Promise((done) => {
     const reader = new FileReader();
     reader.onload = () => done(reader.result.slice(reader.result.indexOf(",") + 1));
-    reader.onerror = () => failed(reader.error);
     reader.readAsDataURL(file);
   });
 
@@ -24,9 +23,9 @@ async function partOf(file) {
     return null;
   }
   if (text.includes("\0")) return null;
-  const ticks = Math.max(2, ...(text.match(/`+/g) || []).map((run) => run.length)) + 1;
-  const fence = "`".repeat(ticks);
-  return { type: "text", text: `${name}:\n${fence}\n${text}${text.endsWith("\n") ? "" : "\n"}${fence}` };
+  let fence = "```";
+  while (text.includes(fence)) fence += "`";
+  return { type: "text", text: `${name}:\n${fence}\n${text}${text.endsWith("\n") ? "" : "\n"}${fence}\n` };
 }
 
 export class Composer {
@@ -37,24 +36,23 @@ export class Composer {
 
   constructor({ send, stop, next, notify }) {
     Object.assign(this, { send, stop, notify });
-    this.form = $("composer");
     this.text = $("text");
     $("attach").append(icon("attach"));
-    this.form.addEventListener("submit", (event) => {
+    on("composer", "submit", (event) => {
       event.preventDefault();
       this.submit();
     });
-    this.text.addEventListener("input", () => this.changed());
-    this.text.addEventListener("keydown", (event) => this.key(event));
-    this.text.addEventListener("paste", (event) => {
+    on("text", "input", () => this.changed());
+    on("text", "keydown", (event) => this.key(event));
+    on("text", "paste", (event) => {
       const files = [...event.clipboardData.files];
       if (files.length) event.preventDefault();
       this.attach(files);
     });
-    $("stop").addEventListener("click", stop);
-    $("waiting").addEventListener("click", next);
-    $("attach").addEventListener("click", () => $("files").click());
-    $("files").addEventListener("change", async () => {
+    on("stop", "click", stop);
+    on("waiting", "click", next);
+    on("attach", "click", () => $("files").click());
+    on("files", "change", async () => {
       await this.attach([...$("files").files]);
       $("files").value = "";
       this.text.focus();
@@ -66,7 +64,7 @@ export class Composer {
     const { type, dataTransfer } = event;
     if (!dataTransfer.types.includes("Files")) return;
     event.preventDefault();
-    this.form.classList.toggle("drop", type === "dragover");
+    $("composer").classList.toggle("drop", type === "dragover");
     if (type === "drop") this.attach([...dataTransfer.files]);
   }
 
@@ -74,9 +72,8 @@ export class Composer {
   open(thread) {
     this.thread = thread;
     this.last = "";
-    this.attachments = [];
     this.text.value = kept.get(this.draft, "");
-    this.drawAttachments();
+    this.attached([]);
     this.changed();
   }
 
@@ -97,7 +94,7 @@ export class Composer {
 
   // Escape: stop what runs, else clear the field.
   escape() {
-    if (this.mode.live || this.mode.waiting) this.stop();
+    if (this.mode.live) this.stop();
     else this.put("");
   }
 
@@ -124,15 +121,13 @@ export class Composer {
     const { content } = this;
     if (!content.length || this.mode.closed) return;
     const [text, attachments] = [this.text.value, this.attachments];
-    this.attachments = [];
+    this.attached([]);
     this.put("");
-    this.drawAttachments();
     try {
       await this.send(content);
     } catch (error) {
-      this.attachments = attachments;
+      this.attached(attachments);
       this.put(text);
-      this.drawAttachments();
       this.notify(error.message);
     }
   }
@@ -141,25 +136,23 @@ export class Composer {
     for (const file of files) {
       const sum = this.attachments.reduce((bytes, { file: { size } }) => bytes + size, file.size);
       const part = sum <= MOST ? await partOf(file) : null;
-      if (part) this.attachments.push({ file, part });
-      else if (sum > MOST) this.notify(`${file.name}: the attachments of one message may have 10 MB together.`);
+      if (part) this.attached([...this.attachments, { file, part }]);
+      else if (sum > MOST) this.notify(`${file.name}: 10 MB at most for the attachments of one message.`);
       else this.notify(`${file.name}: only images (PNG, JPEG, GIF, WebP) and text files can be attached.`);
     }
-    this.drawAttachments();
     if (files.length) say(`${this.attachments.length} attached`);
   }
 
-  drawAttachments() {
-    const rows = this.attachments.map((item) => {
+  attached(attachments) {
+    this.attachments = attachments;
+    const rows = attachments.map((item) => {
       const { file, part } = item;
       const remove = () => {
-        this.attachments = this.attachments.filter((each) => each !== item);
-        this.drawAttachments();
+        this.attached(this.attachments.filter((each) => each !== item));
         this.text.focus();
       };
       const image = part.type === "image" && make("img", { src: `data:${file.type};base64,${part.source.value}`, alt: "" });
-      const about = { type: "button", class: "icon", "aria-label": `Remove ${file.name}`, onclick: remove };
-      return make("li", {}, image, make("span", {}, file.name), make("button", about, icon("close")));
+      return make("li", {}, image, make("span", {}, file.name), button(icon("close"), remove, { class: "icon", "aria-label": `Remove ${file.name}` }));
     });
     $("attachments").replaceChildren(...rows);
     $("attachments").hidden = !rows.length;
@@ -177,7 +170,7 @@ export class Composer {
     const busy = live || waiting > 0;
     $("stop").hidden = !busy;
     $("send").hidden = busy && !this.content.length;
-    $("send").textContent = busy ? "Queue" : "Send";
+    $("send").textContent = live ? "Queue" : waiting ? `Send, and stop ${waiting} waiting call${waiting > 1 ? "s" : ""}` : "Send";
     $("send").disabled = Boolean(closed) || !this.content.length;
     $("hint").textContent = queued ? `${queued} queued` : "";
     $("waiting").hidden = !waiting;
@@ -190,11 +183,10 @@ export class Composer {
     const rows = items.map((item) => {
       const { content, error } = item;
       const text = typeof content === "string" ? content : content.map((part) => part.text ?? "image").join(" · ");
-      const quiet = { type: "button", class: "quiet" };
-      const button = (name, run) => error && make("button", { ...quiet, onclick: () => run(item) }, name);
+      const action = (name, run) => error && button(name, () => run(item), { class: "quiet" });
       const state = make("span", {}, error ? `Not sent: ${error}` : "Sending…");
       const name = make("span", { class: "name" }, text);
-      return make("li", { class: error && "refused" }, name, state, button("Try again", again), button("Edit", edit));
+      return make("li", { class: error && "refused" }, name, state, action("Try again", again), action("Edit", edit));
     });
     $("outbox").replaceChildren(...rows);
     $("outbox").hidden = !rows.length;

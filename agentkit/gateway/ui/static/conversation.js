@@ -4,9 +4,10 @@
 // read. The visible text is not a live region; one status line says what the agent does.
 
 import { WaitingCalls } from "./approval.js";
-import { make, say } from "./dom.js";
+import { button, make, say } from "./dom.js";
 import { AnswerView, UserView } from "./message_views.js";
-import { ALL, emptyState, reduce, waitingCalls } from "./state.js";
+import { ALL, emptyState, isFinal, reduce, waitingCalls } from "./state.js";
+import { duration, shown } from "./values.js";
 
 const FIRST = 60; // messages of a snapshot that are built at once
 const BATCH = 25; // messages whose layout is skipped together while they are off the screen
@@ -15,28 +16,27 @@ const NEAR = 48; // px from the end that count as the end
 const QUIET = new Set(["TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT", "TOOL_CALL_ARGS"]);
 
 export class Conversation {
-  /**
-   * @param {HTMLElement} root an element with role "log" that scrolls
-   * @param {any} actions see the page's main.js
-   * @param {{onChange?: () => void}} options called when `summary` may be another one
-   */
+  // `root`: an element with role "log" that scrolls; `actions`: see main.js; `onChange`: `summary` may be another one.
   constructor(root, actions, { onChange = () => {} } = {}) {
     Object.assign(this, { root, actions, onChange });
     this.list = make("div", { class: "messages" });
-    this.newer = make("button", { type: "button", class: "newer", hidden: true, onclick: () => this.#toEnd() }, "↓ new");
-    root.append(this.list, this.newer);
-    this.shared = { actions, cards: new Map(), state: null, noted: new Set(), waiting: new WaitingCalls(), openCall: (id) => this.focusCard(id) };
+    this.newer = button("↓ new", () => this.#toEnd(), { class: "newer", hidden: true });
+    this.silence = make("p", { class: "small", hidden: true });
+    root.append(this.list, this.silence, this.newer);
+    this.shared = { actions, cards: new Map(), drafts: new Map(), state: null, waiting: new WaitingCalls(), openCall: (id) => this.focusCard(id) };
     this.top = 0; // where it was scrolled to
     root.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     new ResizeObserver(() => this.#stay()).observe(this.list);
+    this.list.addEventListener("click", ({ target }) => {
+      if (target.closest("summary, .call button")) this.atEnd = false; // what she opens stays where it is
+    });
     setInterval(() => this.#tick(), 1000);
     this.reset();
   }
 
-  /** Another thread. */
+  // Another thread.
   reset() {
     this.state = emptyState();
-    this.shared.state = this.state;
     this.dirty = new Set([ALL]);
     this.top = 0;
     this.atEnd = true;
@@ -44,31 +44,30 @@ export class Conversation {
     this.#schedule();
   }
 
-  /** Apply one AG-UI event. */
+  // Apply one AG-UI event.
   apply(event) {
     for (const id of reduce(this.state, event)) this.dirty.add(id);
-    if (event.type === "RUN_STARTED") this.#forgetNoted();
     if (this.dirty.size) this.#schedule();
     if (QUIET.has(event.type)) return;
+    this.#schedule();
     this.#announce(event.type === "MESSAGES_SNAPSHOT");
     this.onChange();
   }
 
-  /** It continues: what was noted of unknown outcomes asks for nothing more. */
-  #forgetNoted() {
-    for (const id of this.shared.noted) this.dirty.add(this.state.calls.get(id)?.message ?? ALL);
-    this.shared.noted.clear();
-  }
-
-  /** What the thread is doing. @returns {{state: string, waiting: {id: string, name: string}[], running: boolean, empty: boolean}} */
+  // What the thread is doing.
   get summary() {
-    const { state } = this;
-    const waiting = waitingCalls(state).map(({ id, name }) => ({ id, name }));
-    const running = state.run !== null || state.thread?.state === "running";
-    return { state: state.thread?.state ?? (running ? "running" : waiting.length ? "waiting" : "idle"), waiting, running, empty: !state.order.length };
+    const { run, thread } = this.state;
+    return { waiting: waitingCalls(this.state).map(({ id, name }) => ({ id, name })), running: run !== null || thread?.state === "running" };
   }
 
-  /** Go to a call, or to the decision inside it. */
+  // Whether the last reply was stopped.
+  get stopped() {
+    const { order, messages, calls } = this.state;
+    const last = messages.get(order.at(-1));
+    return last?.state === "stopped" || last?.parts.some(({ id }) => calls.get(id)?.status === "stopped");
+  }
+
+  // Go to a call, or to the decision inside it.
   focusCard(id) {
     this.#frame();
     const owner = [...this.state.calls.values()].find((call) => call.id === id || call.inside.some((one) => one.id === id));
@@ -78,7 +77,7 @@ export class Conversation {
     this.shared.cards.get(owner.id)?.focus(id);
   }
 
-  /** Show the focused reply, or else the last one, as the model wrote it; and back. */
+  // Show the focused reply, or else the last one, as the model wrote it; and back.
   toggleRaw() {
     const focused = document.activeElement?.closest?.("article.answer");
     const ids = this.state.order.filter((id) => this.views.get(id) instanceof AnswerView);
@@ -86,26 +85,17 @@ export class Conversation {
     this.views.get(id)?.toggleRaw();
   }
 
-  next() {
-    this.#move(1);
-  }
-
-  previous() {
-    this.#move(-1);
-  }
-
-  #move(step) {
+  // Go to the next message (1) or to the one before (-1).
+  move(step) {
     const all = [...this.list.querySelectorAll("article:not([hidden])")];
     const focused = all.indexOf(document.activeElement?.closest?.("article"));
     const edge = this.root.getBoundingClientRect().top;
     const top = all.findIndex((article) => article.getBoundingClientRect().bottom > edge + 8);
     const at = focused >= 0 ? focused + step : step > 0 ? top : top - 1;
-    const target = all[Math.max(0, Math.min(all.length - 1, at))];
+    const target = all[Math.min(Math.max(at, 0), all.length - 1)];
     target?.focus({ preventScroll: true });
     target?.scrollIntoView({ block: "start" });
   }
-
-  // ---------------------------------------------------------------- drawing
 
   #schedule() {
     this.frame ??= requestAnimationFrame(() => this.#frame());
@@ -119,32 +109,39 @@ export class Conversation {
     const fresh = [...dirty].some((id) => !this.views?.has(id) || this.state.messages.get(id)?.open);
     if (dirty.has(ALL)) this.#rebuild();
     else for (const id of dirty) this.#draw(id);
+    this.#drawSilence();
     if (!dirty.size) return;
     this.shared.waiting.place();
+    const { first } = this.shared.waiting;
+    if (this.asked && !first) this.atEnd = true;
+    this.asked = first;
     if (!this.#stay() && fresh) this.newer.hidden = false;
   }
 
   #rebuild() {
+    const { activeElement } = document;
     const raw = new Set([...(this.views ?? [])].filter(([, view]) => view.isRaw).map(([id]) => id));
     const fromEnd = this.atEnd ? 0 : this.root.scrollHeight - this.root.scrollTop;
-    for (const view of this.views?.values() ?? []) view.remove();
+    for (const view of this.views?.values() ?? []) view.remove?.();
     this.views = new Map();
     this.shared.cards.clear();
+    if (this.shared.state !== this.state) this.shared.drafts.clear();
     this.shared.state = this.state;
     this.first = this.state.order.length;
     this.list.replaceChildren();
     this.#buildTo(this.first - FIRST);
     for (const id of raw) this.views.get(id)?.toggleRaw();
     if (fromEnd) this.root.scrollTop = this.root.scrollHeight - fromEnd;
+    if (activeElement.isConnected) activeElement.focus({ preventScroll: true }); // in a decision that was begun
     this.#later();
   }
 
-  /** Build the messages from an index on, above those that are built. */
+  // Build the messages from an index on, above those that are built.
   #buildTo(index) {
     while (this.first > Math.max(0, index)) this.list.prepend(this.#batch());
   }
 
-  /** The messages before the first built one, built. */
+  // The messages before the first built one, built.
   #batch() {
     const from = Math.max(0, this.first - BATCH);
     const batch = make("div", { class: "batch" }, ...this.state.order.slice(from, this.first).map((id) => this.#view(id).element));
@@ -158,7 +155,7 @@ export class Conversation {
     if (this.first > 0) idle(() => this.views === generation && this.#slice(), { timeout: 500 });
   }
 
-  /** Build some more above, and keep what is read where it is. */
+  // Build some more above, and keep what is read where it is.
   #slice() {
     const end = performance.now() + SLICE;
     const anchor = this.list.firstElementChild;
@@ -192,18 +189,17 @@ export class Conversation {
     return last.append(element);
   }
 
-  // ---------------------------------------------------------------- place, clock, status
-
   #scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.root;
-    if (scrollHeight - scrollTop - clientHeight < NEAR) {
+    if (this.asked) this.atEnd &&= scrollTop === this.top;
+    else if (scrollHeight - scrollTop - clientHeight < NEAR) {
       this.atEnd = true;
       this.newer.hidden = true;
     } else if (scrollTop < this.top) this.atEnd = false;
     this.top = scrollTop;
   }
 
-  /** Stay at the end, if it is there and was not scrolled since. @returns {boolean} whether it is there */
+  // Stay at the end, if it is there and was not scrolled since. → whether it is there
   #stay() {
     if (this.root.scrollTop < this.top) this.#scrolled();
     if (this.atEnd) this.#toEnd();
@@ -214,11 +210,23 @@ export class Conversation {
     this.atEnd = true;
     this.newer.hidden = true;
     this.root.scrollTop = this.root.scrollHeight;
+    if (this.asked?.getBoundingClientRect().top < this.root.getBoundingClientRect().top) this.asked.scrollIntoView();
     this.top = this.root.scrollTop;
+  }
+
+  // Say for how long the model has been asked and has written nothing.
+  #drawSilence() {
+    const { run, turn, thread, messages, calls } = this.state;
+    const silent = run !== null && !messages.get(turn)?.open && [...calls.values()].every(isFinal);
+    this.silence.hidden = !silent;
+    this.since = silent ? (this.since ?? Date.now()) : null;
+    const seconds = Math.floor((Date.now() - this.since) / 1000);
+    this.silence.textContent = silent && `Waiting for ${shown(thread?.model || "the model")}… ${seconds < 60 ? `${seconds} s` : duration(seconds)}`;
   }
 
   #tick() {
     if (document.hidden) return;
+    this.#drawSilence();
     for (const call of this.state.calls.values()) if (call.status === "running") this.shared.cards.get(call.id)?.tick();
   }
 

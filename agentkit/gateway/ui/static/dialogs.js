@@ -1,4 +1,4 @@
-// Dialogs: a question, the key, the list of keys, the command palette. Escape closes; the focus returns by itself.
+// Dialogs: a question, the key, the list of keys. Escape closes; the focus returns by itself.
 
 import { make } from "./dom.js";
 
@@ -46,62 +46,4 @@ export function showKeys(rows) {
     list.append(make("dt", {}, ...keys.split(" ").map((key) => make("kbd", {}, key))), make("dd", {}, text));
   }
   return ask("Keys", list, make("button", {}, "Close"));
-}
-
-// The command palette. `find(query)` → a list (or a promise of one) of {group, text, run}.
-export async function palette(find) {
-  let items = [];
-  let chosen = 0;
-  let turn = 0;
-  let drawn; // when the list is that of the text in the field
-  const list = make("div", { id: "palette-list", role: "listbox", "aria-label": "Commands" });
-  const field = make("input", {
-    role: "combobox",
-    "aria-expanded": "true",
-    "aria-controls": "palette-list",
-    "aria-label": "Search threads, models, formats and actions",
-    placeholder: "Threads, models, formats, actions",
-    autocomplete: "off",
-    spellcheck: "false",
-  });
-  const dialog = make("dialog", { class: "palette", "aria-label": "Command palette" }, field, list);
-
-  const mark = (index) => {
-    chosen = Math.max(0, Math.min(items.length - 1, index));
-    [...list.children].forEach((option, each) => option.setAttribute("aria-selected", each === chosen));
-    const option = items.length ? `option-${chosen}` : "";
-    field.setAttribute("aria-activedescendant", option);
-    document.getElementById(option)?.scrollIntoView({ block: "nearest" });
-  };
-  const run = (item) => {
-    dialog.close("");
-    item?.run();
-  };
-  const draw = async () => {
-    const own = ++turn;
-    const found = await find(field.value.trim());
-    if (own !== turn) return;
-    items = found;
-    const shown = items.map((item, index) => {
-      const onpointermove = () => chosen !== index && mark(index);
-      const about = { role: "option", id: `option-${index}`, onclick: () => run(item), onpointermove };
-      const group = make("span", { class: "group" }, item.group);
-      return make("div", about, make("span", { class: "name" }, item.text), group);
-    });
-    const none = make("div", { role: "option", "aria-disabled": "true" }, "Nothing found");
-    list.replaceChildren(...(shown.length ? shown : [none]));
-    mark(0);
-  };
-  field.addEventListener("input", () => (drawn = draw()));
-  field.addEventListener("keydown", async (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    const enter = event.key === "Enter" && !event.isComposing;
-    if (!step && !enter) return;
-    event.preventDefault();
-    if (step) return void mark(chosen + step);
-    await drawn;
-    run(items[chosen]);
-  });
-  await draw();
-  await show(dialog);
 }

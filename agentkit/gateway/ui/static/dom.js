@@ -12,14 +12,14 @@ export function make(tag, props = {}, ...children) {
   return element;
 }
 
+export const button = (text, onclick, props = {}) => make("button", { type: "button", onclick, ...props }, text);
+
 const PATHS = {
   close: "M5 5l10 10M15 5L5 15",
   threads: "M3 5h14M3 10h14M3 15h9",
   hide: "M12 5l-5 5 5 5",
   menu: "M10 4.5v.01M10 10v.01M10 15.5v.01",
   attach: "M15.5 9.5l-5.6 5.6a3.6 3.6 0 0 1-5.1-5.1l6-6a2.4 2.4 0 0 1 3.4 3.4l-5.9 5.9a1.2 1.2 0 0 1-1.7-1.7l5.3-5.3",
-  plus: "M10 4v12M4 10h12",
-  send: "M10 16V5M5 9.5L10 4.5l5 5",
   running: "M10 3a7 7 0 1 1-7 7",
   waiting: "M7 4v12M13 4v12",
   interrupted: "M10 4v7M10 15.5v.01",
@@ -27,17 +27,17 @@ const PATHS = {
 };
 
 export function icon(name) {
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  svg.setAttribute("viewBox", "0 0 20 20");
-  svg.setAttribute("aria-hidden", "true");
-  svg.setAttribute("class", `svg ${name}`);
-  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  const [svg, path] = ["svg", "path"].map((tag) => document.createElementNS("http://www.w3.org/2000/svg", tag));
+  const about = { viewBox: "0 0 20 20", "aria-hidden": "true", class: `svg ${name}` };
+  for (const [key, value] of Object.entries(about)) svg.setAttribute(key, value);
   path.setAttribute("d", PATHS[name]);
   svg.append(path);
   return svg;
 }
 
 export const $ = (id) => document.getElementById(id);
+
+export const on = (id, type, run) => $(id).addEventListener(type, run);
 
 // One sentence for screen readers, and for nobody else.
 export function say(text) {

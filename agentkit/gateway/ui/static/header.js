@@ -1,24 +1,14 @@
 // The open thread's header: title, model, format, use, menu, allowed tools; and the banners under it.
 
-import { $, icon, make } from "./dom.js";
+import { $, button, icon, make, on } from "./dom.js";
+import { useText } from "./values.js";
 
-export const EXPORTS = [
+const EXPORTS = [
   ["json", "Export: JSON (agentkit)"],
   ["openai", "Export: OpenAI messages"],
   ["anthropic", "Export: Anthropic messages"],
   ["markdown", "Export: Markdown"],
 ];
-
-function short(count) {
-  const [unit, sign] = count < 1000 ? [1, ""] : count < 999500 ? [1e3, "k"] : [1e6, "M"];
-  return `${Number((count / unit).toPrecision(3))}${sign}`;
-}
-
-function useText({ inputTokens = 0, outputTokens = 0 } = {}, cost = null) {
-  if (!inputTokens && !outputTokens) return "";
-  const money = cost === null ? "" : ` · $${cost < 0.995 ? cost.toPrecision(2) : cost.toFixed(2)}`;
-  return `${short(inputTokens)} in · ${short(outputTokens)} out${money}`;
-}
 
 function fill(select, options, value) {
   const values = options.map(([each]) => each);
@@ -28,7 +18,7 @@ function fill(select, options, value) {
 }
 
 // The formats that can be chosen for a model: a model object of Python has one of its own.
-export const formatsOf = ({ choices, formats }, model) => choices.find((each) => each.model === model)?.formats ?? formats;
+const formatsOf = ({ choices, formats }, model) => choices.find((each) => each.model === model)?.formats ?? formats;
 
 export class Header {
   // `actions`: change({title} | {model} | {format} | {revoke}), exportAs(form), fork(), remove()
@@ -36,35 +26,26 @@ export class Header {
     this.actions = actions;
     $("menu-button").append(icon("menu"));
     const title = $("title");
-    title.addEventListener("keydown", (event) => {
+    on("title", "keydown", (event) => {
       if (event.key === "Escape") title.value = this.title;
       if (event.key !== "Enter" && event.key !== "Escape") return;
       event.preventDefault();
       title.blur();
       $("text").focus();
     });
-    title.addEventListener("change", () => {
+    on("title", "change", () => {
       const text = title.value.trim();
       if (text && text !== this.title) actions.change({ title: text });
       else title.value = this.title;
     });
-    for (const name of ["model", "format"]) {
-      $(name).addEventListener("change", () => actions.change({ [name]: $(name).value }));
-    }
-    this.fillMenu();
-  }
-
-  fillMenu() {
-    const item = (text, run, danger) => {
-      const onclick = () => ($("menu").hidePopover(), run());
-      return make("button", { type: "button", class: danger && "danger", onclick }, text);
-    };
+    for (const name of ["model", "format"]) on(name, "change", () => actions.change({ [name]: $(name).value }));
+    const item = (text, run, danger) => button(text, () => ($("menu").hidePopover(), run()), { class: danger && "danger" });
     $("menu").append(
       make("p", { id: "menu-usage" }),
       item("Rename", () => this.rename()),
-      item("Fork this thread", this.actions.fork),
-      ...EXPORTS.map(([form, text]) => item(text, () => this.actions.exportAs(form))),
-      item("Delete…", this.actions.remove, true),
+      item("Fork this thread", actions.fork),
+      ...EXPORTS.map(([form, text]) => item(text, () => actions.exportAs(form))),
+      item("Delete…", actions.remove, true),
     );
   }
 
@@ -83,7 +64,7 @@ export class Header {
     const { model, format } = thread ?? chosen;
     fill($("model"), setup.choices.map((choice) => [choice.model, choice.label]), model);
     const formats = formatsOf(setup, model);
-    fill($("format"), formats.map((name) => [name, `calls: ${name}`]), formats.length > 1 ? format : formats[0]);
+    fill($("format"), formats.map((name) => [name, name === "native" ? "native calls" : `text calls: ${name}`]), formats.length > 1 ? format : formats[0]);
     const use = useText(thread?.usage, thread?.cost ?? null);
     $("usage").textContent = use;
     $("menu-usage").textContent = use || "No tokens used yet";
@@ -94,28 +75,20 @@ export class Header {
   showAllowed(allowed) {
     $("allowed").hidden = !allowed.length;
     const chips = allowed.map((tool) => {
-      const onclick = () => this.actions.change({ revoke: tool });
-      const about = { type: "button", class: "icon", "aria-label": `No longer always allow ${tool}`, title: "Ask again" };
-      return make("span", { class: "chip" }, tool, make("button", { ...about, onclick }, icon("close")));
+      const about = { class: "icon", "aria-label": `No longer always allow ${tool}`, title: "Ask again" };
+      return make("span", { class: "chip" }, tool, button(icon("close"), () => this.actions.change({ revoke: tool }), about));
     });
     $("allowed").replaceChildren("Always allowed: ", ...chips);
   }
 }
 
-// The banners of a thread: rows of {text, kind: "info" | "amber" | "red", button, run}.
+// The banners of a thread: rows of {text, kind: "info" | "amber" | "red", action, run}.
 export function showBanners(rows) {
   const drawn = JSON.stringify(rows);
   if (showBanners.drawn === drawn) return; // else a button loses the focus at each event
   showBanners.drawn = drawn;
-  $("banners").replaceChildren(
-    ...rows.map(({ text, kind, button, run }) =>
-      make(
-        "div",
-        { class: `banner ${kind}` },
-        icon(kind === "info" ? "running" : kind === "red" ? "damaged" : "interrupted"),
-        make("span", {}, text),
-        button ? make("button", { type: "button", onclick: run }, button) : null,
-      ),
-    ),
-  );
+  const icons = { info: "running", red: "damaged", amber: "interrupted" };
+  const banner = ({ text, kind, action, run }) =>
+    make("div", { class: `banner ${kind}` }, icon(icons[kind]), make("span", {}, text), action && button(action, run));
+  $("banners").replaceChildren(...rows.map(banner));
 }

@@ -22,7 +22,7 @@ const PUNCTUATION = /[!-/:-@[-`{-~]/;
 const WORD = /[\p{L}\p{N}]/u;
 const TAGS = { "*1": ["em"], "*2": ["strong"], "*3": ["em", "strong"], _1: ["em"], _2: ["strong"], _3: ["em", "strong"], "~2": ["del"] };
 
-/** A block's text, drawn into an element: `add` takes text, `show` draws it. */
+// A block's text, drawn into an element: `add` takes text, `show` draws it.
 export class Inline {
   constructor(element) {
     Object.assign(this, { element, text: "", before: "", tail: [] });
@@ -32,7 +32,7 @@ export class Inline {
     this.text += text;
   }
 
-  /** @param {boolean} whole whether the block ends here */
+  // whether the block ends here
   show(whole) {
     for (const node of this.tail) node.remove();
     const reader = new Reader(this.text, { whole, before: this.before });
@@ -44,7 +44,7 @@ export class Inline {
   }
 }
 
-/** Draw a whole text into an element. */
+// Draw a whole text into an element.
 export function drawInline(element, text) {
   put(element, new Reader(text).read());
 }
@@ -55,13 +55,13 @@ function put(element, items) {
   element.append(...items);
 }
 
-/** Reads marks into texts and elements. `whole`: no more text follows. `tail`: an open mark is drawn as if it were closed. */
+// Reads marks into texts and elements. `whole`: no more text follows. `tail`: an open mark is drawn as if it were closed.
 class Reader {
   constructor(text, { whole = true, before = "", tail = false, depth = 0, linked = false } = {}) {
     Object.assign(this, { text, whole, before, tail, depth, linked, at: 0 });
   }
 
-  /** The items up to the first mark that more text may change; `at` is where it starts. */
+  // The items up to the first mark that more text may change; `at` is where it starts.
   read() {
     const items = [];
     while (this.at < this.text.length) {
@@ -75,18 +75,18 @@ class Reader {
     return items;
   }
 
-  /** The items of the text inside a mark. */
+  // The items of the text inside a mark.
   inside(text, { tail = false, linked = this.linked } = {}) {
     return new Reader(text, { tail, linked, depth: this.depth + 1 }).read();
   }
 
-  /** An open mark whose end may still come: text, or in the tail what `draw` makes of all that follows. */
+  // An open mark whose end may still come: text, or in the tail what `draw` makes of all that follows.
   open(rest, start, draw) {
     this.doubt = true;
     return this.tail && start < rest.length && rest.length < REACH ? [rest.length, draw()] : literal(rest, start);
   }
 
-  /** What matters inside a mark from a place on. Open backticks may become code, which hides what is in it. */
+  // What matters inside a mark from a place on. Open backticks may become code, which hides what is in it.
   *spans(rest, from) {
     for (const found of rest.slice(from).matchAll(INSIDE)) {
       if (/^`+$/.test(found[0])) this.doubt = true;
@@ -141,7 +141,7 @@ const MARKS = {
   },
 };
 
-/** The text of an address without the punctuation of the sentence around it. */
+// The text of an address without the punctuation of the sentence around it.
 function withoutEnd(text) {
   let end = text.length;
   while (/[.,:;!?'")_~]/.test(text[end - 1]) && !(text[end - 1] === ")" && text.slice(0, end).includes("("))) end--;
@@ -169,7 +169,7 @@ function opens(char, before, after = "") {
 
 const closes = (char, before, after = "") => before.trim() && !(char === "_" && WORD.test(after));
 
-/** Where the marks that end an emphasis start; 0 if there are none. Inner emphasis is counted. */
+// Where the marks that end an emphasis start; 0 if there are none. Inner emphasis is counted.
 function emphasisEnd(rest, reader, size) {
   const inner = [];
   for (const { mark, at } of reader.spans(rest, size)) {
@@ -196,7 +196,7 @@ function link(rest, reader, open) {
   return [close + 1 + target[0].length, open ? imageLink(target[1], text) : linkTo(target[1], reader.inside(text, { linked: true }))];
 }
 
-/** Where the bracket that ends a link's text is; 0 if there is none. */
+// Where the bracket that ends a link's text is; 0 if there is none.
 function bracketEnd(rest, reader, open) {
   let depth = 0;
   for (const { mark, at } of reader.spans(rest, open)) {
@@ -216,7 +216,7 @@ function safeAddress(address) {
   }
 }
 
-/** A link, followed by its host where the text does not show it; only the items if the address is not safe. */
+// A link, followed by its host where the text does not show it; only the items if the address is not safe.
 function linkTo(address, items) {
   const url = safeAddress(address);
   if (!url) return items;
@@ -227,7 +227,7 @@ function linkTo(address, items) {
   return [a, make("span", { class: "host" }, ` (${host})`)];
 }
 
-/** A picture is never loaded: it is a link to it. */
+// A picture is never loaded: it is a link to it.
 function imageLink(address, alt) {
   const url = safeAddress(address);
   return url ? linkTo(address, [`image: ${url.host || url.pathname}${alt && ` (${alt})`}`])[0] : alt || "image";

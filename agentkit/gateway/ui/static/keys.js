@@ -5,13 +5,14 @@ import { showKeys } from "./dialogs.js";
 const OTHERS = [
   ["Enter", "Send the message"],
   ["Shift Enter", "New line"],
-  ["Esc", "Stop the run; then clear the message"],
+  ["Esc", "Stop the run, or clear the message"],
   ["↑", "Take your last message into an empty field"],
 ];
 const CARD = [
   ["y", "Run the call (on a focused card)"],
   ["n", "Deny it"],
   ["e", "Edit its arguments"],
+  ["a", "Always allow its tool in this thread"],
 ];
 
 function isTyping(element) {

@@ -3,12 +3,12 @@
 import { api, follow, onKeyWanted, takeKey } from "./api.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
-import { askForKey, confirm, palette } from "./dialogs.js";
-import { $, icon, make, say } from "./dom.js";
-import { EXPORTS, Header, formatsOf, showBanners } from "./header.js";
+import { askForKey, confirm } from "./dialogs.js";
+import { $, button, icon, make, on, say } from "./dom.js";
+import { Header, showBanners } from "./header.js";
 import { installKeys } from "./keys.js";
 import { Outbox } from "./outbox.js";
-import { ThreadList } from "./threads.js";
+import { ThreadList, addressOf } from "./threads.js";
 
 const POLL = 10000; // ms between two looks at the list where no stream tells of it
 const NOTICE = 8000; // ms that a notice stays
@@ -46,16 +46,15 @@ const conversation = new Conversation(
   {
     decide: (call, decision) => api.decide(page.id, { call, ...decision }),
     outcome: (call, outcome) => api.outcome(page.id, { call, ...outcome }),
-    continue_: () => attempt(() => api.resume(page.id)),
-    fork: (seq) => fork(seq),
+    fork,
     copy,
     highlight: api.highlight,
     schema: (name) => page.setup.tools.find((tool) => tool.name === name)?.schema ?? null,
   },
-  { onChange: () => draw() },
+  { onChange: draw },
 );
 
-const outbox = new Outbox({ deliver: (thread, message) => api.send(thread, message), changed: () => drawOutbox() });
+const outbox = new Outbox({ deliver: (thread, message) => api.send(thread, message), changed: drawOutbox });
 
 let created = null; // the thread that the first message opens
 
@@ -70,27 +69,19 @@ const composer = new Composer({
     return open(id);
   },
   stop: () => page.id && attempt(() => api.stop(page.id)),
-  next: () => nextWaiting(),
+  next: nextWaiting,
   notify,
 });
 
 const header = new Header({ change, exportAs, fork: () => fork(), remove });
 
 function drawOutbox() {
-  composer.drawOutbox(
-    outbox.items.filter(({ thread }) => thread === page.id),
-    {
-      again(item) {
-        item.error = "";
-        outbox.note();
-        outbox.flush();
-      },
-      edit(item) {
-        outbox.remove(item);
-        composer.put(textOf(item.content));
-      },
-    },
-  );
+  const items = outbox.items.filter(({ thread }) => thread === page.id);
+  const edit = (item) => {
+    outbox.remove(item);
+    composer.put(textOf(item.content));
+  };
+  composer.drawOutbox(items, { again: (item) => outbox.again(item), edit });
 }
 
 async function copy(text) {
@@ -108,19 +99,14 @@ async function copy(text) {
 function nextWaiting() {
   const waiting = conversation.summary.waiting;
   if (!waiting.length) return;
-  page.shown = (waiting.findIndex(({ id }) => id === page.shown) + 1) % waiting.length;
-  page.shown = waiting[page.shown].id;
+  page.shown = waiting[(waiting.findIndex(({ id }) => id === page.shown) + 1) % waiting.length].id;
   conversation.focusCard(page.shown);
 }
 
 async function change(fields) {
-  if (!page.id) {
-    Object.assign(page.chosen, fields);
-    draw();
-    return;
-  }
   const { id } = page;
-  const thread = await attempt(() => api.change(id, fields));
+  if (!id) Object.assign(page.chosen, fields);
+  const thread = id && (await attempt(() => api.change(id, fields)));
   if (id !== page.id) return;
   if (thread) told(thread);
   else draw();
@@ -194,21 +180,19 @@ function hear(event) {
 }
 
 function banners() {
-  const { thread } = page;
-  const rows = [];
-  if (page.status === "reconnecting") rows.push({ kind: "amber", text: "The connection was lost. Reconnecting…" });
-  if (page.status === "gone") rows.push({ kind: "red", text: "This thread does not exist, or was deleted." });
-  if (!thread || page.status === "gone") return rows;
-  const { state, problem } = thread;
+  const { thread, status, error } = page;
+  if (status === "gone") return [{ kind: "red", text: "This thread does not exist, or was deleted." }];
+  const lost = status === "reconnecting" ? [{ kind: "amber", text: "The connection was lost. Reconnecting…" }] : [];
+  const { state, run: live, problem } = thread ?? {};
   const run = () => attempt(() => api.resume(page.id));
-  if (state === "running" && !thread.run) {
-    rows.push({ kind: "info", text: problem || "Another program is working on this thread. What it writes is shown here." });
-  } else if (state === "damaged") rows.push({ kind: "red", text: `The record of this thread is damaged. ${problem}` });
-  else if (state === "interrupted") {
-    rows.push({ kind: "amber", text: problem || "This thread was interrupted.", button: "Continue", run });
-  } else if (state === "running") return rows;
-  else if (problem || page.error) rows.push({ kind: "red", text: problem || page.error, button: "Try again", run });
-  return rows;
+  const failed = problem || error ? { kind: "red", text: problem || error, action: "Try again", run } : null;
+  const banner = {
+    idle: failed ?? (conversation.stopped && { kind: "info", text: "You stopped this reply.", action: "Try again", run }),
+    running: !live && { kind: "info", text: problem || "Another program is working on this thread. What it writes is shown here." },
+    damaged: { kind: "red", text: `The record of this thread is damaged. ${problem}` },
+    interrupted: { kind: "amber", text: problem || "This thread was interrupted.", action: "Continue", run },
+  };
+  return [...lost, thread && (banner[state] ?? failed)].filter(Boolean);
 }
 
 function draw() {
@@ -233,15 +217,15 @@ function showTitle() {
 function drawStart() {
   const { setup } = page;
   const chip = (text, title) => make("span", { class: "chip", title }, text);
-  const tools = setup.tools.map(({ name, description, approval }) => chip(approval ? `${name} · asks` : name, description));
-  const suggestions = setup.suggestions.slice(0, 3).map((text) =>
-    make("button", { type: "button", class: "suggestion", onclick: () => composer.put(text) }, text),
-  );
+  const tools = setup.tools.map(({ name, description, approval }) => chip(approval ? `${name} · asks you first` : name, description));
+  const free = tools.length > 0 && !setup.tools.some(({ approval }) => approval);
+  const suggestions = setup.suggestions.slice(0, 3).map((text) => button(text, () => composer.put(text), { class: "suggestion" }));
   $("start").replaceChildren(
     make("h2", {}, "What should be done?"),
     make("p", {}, "Watch an agent work, decide which of its calls may run, and come back to it at any time: everything is kept."),
     make("h3", {}, tools.length === 1 ? "It has one tool" : `It has ${tools.length || "no"} tools`),
     make("div", { class: "chips" }, ...tools),
+    ...(free ? [make("p", {}, "No tool asks you first. Start with --require-approval to decide about every call.")] : []),
     ...(suggestions.length ? [make("h3", {}, "Try"), make("div", { class: "suggestions" }, ...suggestions)] : []),
     make("p", { class: "small" }, `Kept in ${setup.store || "memory"} · agentkit ${setup.version}`),
   );
@@ -274,7 +258,6 @@ function heardStatus(status) {
 }
 
 const go = (hash) => (location.hash = hash);
-const addressOf = (id) => `#/t/${encodeURIComponent(id)}`;
 
 function route() {
   takeKey();
@@ -301,6 +284,11 @@ function toggleThreads() {
   $(shown ? "hide-threads" : "show-threads").focus({ preventScroll: true });
 }
 
+function search() {
+  if ($("threads").inert) toggleThreads();
+  $("search").select();
+}
+
 const fitWidth = () => showThreads(!narrow.matches && localStorage.getItem("agentkit.threads") !== "hidden");
 const closeDrawer = () => document.body.classList.contains("drawer") && toggleThreads();
 
@@ -310,37 +298,15 @@ function setTheme(theme) {
   $("theme").textContent = `Colours: ${theme}`;
 }
 
-async function commands(query) {
-  const { setup, thread } = page;
-  const rows = [{ group: "action", text: "New thread", run: () => go("#/") }];
-  const add = (group, text, run) => rows.push({ group, text, run });
-  if (page.id) {
-    if (thread?.state === "running" || thread?.waiting) add("action", "Stop", () => composer.stop());
-    add("action", "Rename this thread", () => header.rename());
-    add("action", "Fork this thread", () => fork());
-    add("action", "Delete this thread", remove);
-    add("action", "Show calls as the model wrote them", () => conversation.toggleRaw());
-    for (const [form, text] of EXPORTS) add("action", text, () => exportAs(form));
-  }
-  for (const theme of THEMES) add("action", `Colours: ${theme}`, () => setTheme(theme));
-  add("action", "Show all keys", () => help());
-  for (const { model, label } of setup.choices) add("model", label, () => change({ model }));
-  for (const format of formatsOf(setup, (thread ?? page.chosen).model)) add("format", format, () => change({ format }));
-  const words = query.toLowerCase().split(/\s+/);
-  const fits = ({ group, text }) => words.every((word) => `${group} ${text}`.toLowerCase().includes(word));
-  const { threads } = query ? await api.threads({ q: query, limit: 8 }).catch(() => list) : list;
-  const link = ({ id, title }) => ({ group: "thread", text: title || "Untitled", run: () => go(addressOf(id)) });
-  const found = threads.slice(0, 8).map(link);
-  return query ? [...rows.filter(fits), ...found] : [...found.slice(0, 4), ...rows];
-}
+const nextTheme = () => setTheme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % 3]);
 
 const help = installKeys([
-  ["Ctrl K", "Find a thread, a model, a format or an action", () => palette(commands)],
+  ["Ctrl K", "Find a thread", search],
   ["Ctrl B", "Show or hide the threads", toggleThreads],
   ["/", "Write a message", () => $("text").focus()],
   ["w", "Go to the next call that waits for you", nextWaiting],
-  ["j", "Next message", () => conversation.next()],
-  ["k", "Previous message", () => conversation.previous()],
+  ["j", "Next message", () => conversation.move(1)],
+  ["k", "Previous message", () => conversation.move(-1)],
   ["r", "The reply as the model wrote it", () => conversation.toggleRaw()],
 ]);
 
@@ -359,11 +325,11 @@ async function start() {
   narrow.addEventListener("change", fitWidth);
   $("show-threads").append(icon("threads"));
   $("hide-threads").append(icon("hide"));
-  for (const id of ["show-threads", "hide-threads"]) $(id).addEventListener("click", toggleThreads);
-  $("shade").addEventListener("click", closeDrawer);
-  $("theme").addEventListener("click", () => setTheme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % 3]));
-  $("show-keys").addEventListener("click", () => help());
-  $("skip").addEventListener("click", (event) => {
+  for (const id of ["show-threads", "hide-threads"]) on(id, "click", toggleThreads);
+  on("shade", "click", closeDrawer);
+  on("theme", "click", nextTheme);
+  on("show-keys", "click", () => help());
+  on("skip", "click", (event) => {
     event.preventDefault(); // the fragment is the thread's address
     $("text").focus();
   });

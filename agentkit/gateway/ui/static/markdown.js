@@ -16,13 +16,13 @@ const MARKS = /^[\s>*+_#~`|:.)\-[\]xX\d]*$/;
 const RULE = /^(?:(?:- *){3,}|(?:\* *){3,}|(?:_ *){3,})$/;
 const MARKER = /^([-*+]|(\d{1,9})[.)])( +|$)/;
 const TASK = /^\[([ xX])\] /;
-const FENCE = /^(`{3,}(?!.*`)|~{3,})(.*)/;
+const FENCE = /^(`{3,}|~{3,})(.*)/;
 const HEADING = /^(#{1,6})(?: +(.*))?$/;
 const DELIMITERS = /^\|? *:?-+:? *(?:\| *:?-+:? *)*\|?$/;
 
-/** Markdown written piece by piece into an element. */
+// Markdown written piece by piece into an element.
 export class MarkdownStream {
-  /** @param {{onCode?: (code: HTMLElement, language: string) => void}} options `onCode` gets each finished block of code */
+  // `onCode` gets each finished block of code
   constructor(root, { onCode = () => {} } = {}) {
     this.onCode = onCode;
     this.heading = 2; // the level of the last heading, of the page's at first
@@ -33,7 +33,6 @@ export class MarkdownStream {
     this.needsLine = false; // whether only the whole line decides
   }
 
-  /** @param {string} text */
   write(text) {
     const lines = text.replaceAll("\r", "").split("\n");
     lines.forEach((line, n) => {
@@ -43,7 +42,7 @@ export class MarkdownStream {
     this.leaf?.show(false);
   }
 
-  /** The text is whole. */
+  // The text is whole.
   end() {
     if (this.line) this.#endLine();
     this.#closeLeaf();
@@ -61,7 +60,7 @@ export class MarkdownStream {
     this.decided = this.needsLine = false;
   }
 
-  /** Start a line: close and open what its first characters say, and give its text to the leaf. */
+  // Start a line: close and open what its first characters say, and give its text to the leaf.
   #start(whole) {
     const code = this.leaf instanceof Code;
     const line = code ? this.line : this.line.replace(/^[ \t]+/, (lead) => lead.replaceAll("\t", "    "));
@@ -73,7 +72,7 @@ export class MarkdownStream {
     this.line = "";
   }
 
-  /** How many of the open containers the line continues, and where its text starts. */
+  // How many of the open containers the line continues, and where its text starts.
   #containers(line) {
     let at = 0;
     let depth = 1;
@@ -103,7 +102,7 @@ export class MarkdownStream {
     return rest.slice(Math.min(spaces(rest, 0), leaf.indent));
   }
 
-  /** The quotes and items that the line opens, and where its text starts. */
+  // The quotes and items that the line opens, and where its text starts.
   #openings(line, at, depth) {
     const plan = [];
     const room = DEEPEST - this.stack.slice(0, depth).filter((box) => box.kind === "quote" || box.kind === "list").length;
@@ -129,7 +128,7 @@ export class MarkdownStream {
     return { kind: "item", delimiter: symbol.at(-1), number, length, indent: width, need: Math.min(width, indent + 2) };
   }
 
-  /** Open the block that a line's text belongs to, from the rarest to a plain paragraph. @returns {string|null} text for it */
+  // Open the block that a line's text belongs to, from the rarest to a plain paragraph. → the text for it, or null
   #block(line, where, whole) {
     const { rest, plan, depth } = where;
     if (!rest) return this.#blank(where);
@@ -138,13 +137,13 @@ export class MarkdownStream {
     const table = alone && leaf instanceof Table && rest.includes("|");
     const heading = HEADING.exec(rest);
     const fence = FENCE.exec(rest);
-    if (!whole && (heading || /^(`{3}|~{3})/.test(rest) || (alone && leaf instanceof Table))) {
+    if (!whole && (heading || fence || (alone && leaf instanceof Table))) {
       this.needsLine = true;
       return null;
     }
     if (table) leaf.row(rest);
     else if (heading) this.#heading(heading, where);
-    else if (fence) this.leaf = new Code(this.#commit(where), fence, Math.min(where.indent, 3));
+    else if (fence && !(fence[1][0] === "`" && fence[2].includes("`"))) this.leaf = new Code(this.#commit(where), fence, Math.min(where.indent, 3));
     else if (RULE.test(rest)) this.#commit(where).append(make("hr"));
     else if (!(alone && leaf instanceof Paragraph && this.#table(rest.trim()))) return this.#text(rest, where);
     return null;
@@ -176,7 +175,7 @@ export class MarkdownStream {
     this.#commit(where).append(heading);
   }
 
-  /** Make the paragraph a table if the row under its only line says so. */
+  // Make the paragraph a table if the row under its only line says so.
   #table(row) {
     const { first, lines, element } = this.leaf;
     if (lines > 1 || !first.includes("|") || !row.includes("|") || row.length > 20 * COLUMNS || !DELIMITERS.test(row)) return false;
@@ -187,7 +186,7 @@ export class MarkdownStream {
     return true;
   }
 
-  /** Close what the line does not continue and open what it opens. @returns {Element} where its block belongs */
+  // Close what the line does not continue and open what it opens. → the element where its block belongs
   #commit({ depth, plan }) {
     this.#closeLeaf();
     this.stack.length = depth;
@@ -217,7 +216,7 @@ export class MarkdownStream {
   }
 }
 
-/** The open paragraph. Its first line is kept: it may be the header of a table. */
+// The open paragraph. Its first line is kept: it may be the header of a table.
 class Paragraph extends Inline {
   constructor(parent, box) {
     super(make("p", {}, box));
@@ -232,7 +231,7 @@ class Paragraph extends Inline {
   }
 }
 
-/** The open code block. */
+// The open code block.
 class Code {
   constructor(parent, [, fence, about], indent) {
     const language = about.trim().split(/[\s{,]/)[0].slice(0, 40);
@@ -256,7 +255,7 @@ class Code {
   }
 }
 
-/** The open table. */
+// The open table.
 class Table {
   constructor(header, marks) {
     this.aligned = marks.map((mark) => (mark.endsWith(":") ? (mark.startsWith(":") ? "center" : "right") : null));

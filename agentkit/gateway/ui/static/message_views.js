@@ -3,76 +3,67 @@
 // A part is only added to. A message that lost parts (its run is sent again) is drawn anew.
 
 import { CallCard } from "./cards.js";
-import { make } from "./dom.js";
+import { button, make } from "./dom.js";
 import { MarkdownStream } from "./markdown.js";
 import { rawReply } from "./raw.js";
-import { isFinal, textOf } from "./state.js";
-import { duration, highlight, picture, shown } from "./values.js";
+import { textOf } from "./state.js";
+import { duration, highlight, picture, shown, small, useText } from "./values.js";
 
 const FOLD = 3; // finished calls in a row that become one line
 
 const clock = (epoch) => new Date(epoch * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-const number = (n) => n.toLocaleString("en");
 
-function footerButton(name, label, run) {
-  return make("button", { type: "button", class: "quiet", "aria-label": label, onclick: run }, name);
+// Copy a text, and say on the button that it is done.
+async function copy(text, element, actions) {
+  await actions.copy(text);
+  element.textContent = "Copied";
+  setTimeout(() => (element.textContent = "Copy"), 1500);
 }
 
-/** Copy, and say on the button that it is done. */
-function copyButton(text, actions) {
-  const button = footerButton("Copy", "Copy the message", async () => {
-    await actions.copy(text());
-    button.textContent = "Copied";
-    setTimeout(() => (button.textContent = "Copy"), 1500);
-  });
-  return button;
+// The buttons of a message: copy its text; fork after it, once it is stored.
+function footerButtons(text, seq, actions) {
+  const quiet = (label) => ({ class: "quiet", "aria-label": label });
+  const copied = button("Copy", () => copy(text(), copied, actions), quiet("Copy the message"));
+  return seq === undefined ? [copied] : [copied, button("Fork", () => actions.fork(seq), quiet("Fork the thread after this message"))];
 }
+
+const article = (name, title, props, ...content) => make("article", { class: name, tabindex: "-1", ...props }, make("h2", { class: "hidden" }, title), ...content);
 
 export class UserView {
   constructor(message, shared) {
     this.shared = shared;
     this.content = make("div", { class: "said" });
     this.footer = make("footer");
-    this.element = make("article", { class: "user", tabindex: "-1" }, make("h2", { class: "hidden" }, "You"), this.content, this.footer);
+    this.element = article("user", "You", {}, this.content, this.footer);
     this.update(message);
   }
 
   update(message) {
-    this.message = message;
     const { content, queued, seq, created } = message;
-    const { actions } = this.shared;
     const parts = typeof content === "string" ? [{ type: "text", text: content }] : content;
     this.content.replaceChildren(...parts.map(userPart));
     this.element.classList.toggle("queued", queued);
-    const text = () => parts.filter((part) => part.type === "text").map((part) => part.text).join("\n\n");
-    this.footer.replaceChildren(
-      copyButton(text, actions),
-      ...(seq === undefined ? [] : [footerButton("Fork", "Fork the thread after this message", () => actions.fork(seq))]),
-      make("span", {}, queued ? "queued: sent when the agent has finished" : created ? clock(created) : ""),
-    );
-  }
-
-  remove() {
-    this.element.remove();
+    const text = () => parts.flatMap((part) => part.text ?? []).join("\n\n");
+    const state = make("span", {}, queued ? "queued: the model reads it with its next request" : created ? clock(created) : "");
+    this.footer.replaceChildren(...footerButtons(text, seq, this.shared.actions), state);
   }
 }
 
 function userPart(part) {
-  if (part.type === "text") return make("p", {}, part.text);
-  return picture(part) ?? make("p", { class: "small" }, `A part of type ${shown(part.type)}`);
+  const [, name, , text] = /^(.+):\n(`{3,})\n([^]*)\n\2\n$/.exec(part.text) ?? []; // an attached file
+  if (name) return make("details", { class: "parts" }, make("summary", {}, shown(name)), make("pre", {}, shown(text)));
+  return part.type === "text" ? make("p", {}, part.text) : picture(part) ?? small(`A part of type ${shown(part.type)}`);
 }
 
 export class AnswerView {
   constructor(message, shared) {
-    this.shared = shared;
-    this.parts = [];
-    this.raw = null;
+    Object.assign(this, { shared, parts: [], raw: null });
     this.content = make("div", { class: "parts" });
     this.end = make("p", { class: "end", hidden: true });
     this.meta = make("span");
-    this.rawButton = make("button", { type: "button", class: "quiet", "aria-pressed": "false", title: "r", onclick: () => this.toggleRaw() }, "As written");
+    this.rawButton = button("As written", () => this.toggleRaw(), { class: "quiet", "aria-pressed": "false", title: "r" });
     this.footer = make("footer");
-    this.element = make("article", { class: "answer", tabindex: "-1", onclick: (event) => this.#copyCode(event) }, make("h2", { class: "hidden" }, "Reply"), this.content, this.end, this.footer);
+    this.element = article("answer", "Reply", { onclick: (event) => this.#copyCode(event) }, this.content, this.end, this.footer);
     this.update(message);
   }
 
@@ -81,7 +72,7 @@ export class AnswerView {
   }
 
   update(message) {
-    if (this.message && (message !== this.message || message.parts.length < this.parts.length)) this.#clear();
+    if (this.message && (message !== this.message || message.parts.length < this.parts.length)) this.remove();
     this.message = message;
     this.element.hidden = !message.parts.length && !message.problem && !message.open;
     this.element.setAttribute("aria-busy", String(message.open));
@@ -104,18 +95,14 @@ export class AnswerView {
     if (open) this.#drawRaw();
   }
 
-  /** Show the rendered reply with its calls unfolded: one of them is looked for. */
+  // Show the rendered reply with its calls unfolded.
   showCards() {
     if (this.raw) this.toggleRaw();
     for (const fold of this.content.querySelectorAll("details.fold")) fold.open = true;
   }
 
+  // Its parts leave the page.
   remove() {
-    this.#clear();
-    this.element.remove();
-  }
-
-  #clear() {
     for (const part of this.parts) part.remove?.();
     this.parts = [];
     this.content.replaceChildren();
@@ -143,17 +130,15 @@ export class AnswerView {
 
   #drawFooter() {
     const { message } = this;
-    const { actions } = this.shared;
     if (message.open) return this.footer.replaceChildren();
-    const text = () => message.parts.filter((part) => part.kind === "text").map(textOf).join("").trim();
     this.meta.textContent = metaText(message);
-    const fork = message.seq === undefined ? [] : [footerButton("Fork", "Fork the thread after this message", () => actions.fork(message.seq))];
-    if (!this.footer.childElementCount || this.forkable !== fork.length) this.footer.replaceChildren(this.meta, copyButton(text, actions), ...fork, this.rawButton);
-    this.forkable = fork.length;
-    return undefined;
+    if (this.footer.childElementCount && this.seq === message.seq) return undefined; // else a button loses the focus
+    this.seq = message.seq;
+    const text = () => message.parts.filter((part) => part.kind === "text").map(textOf).join("").trim();
+    return this.footer.replaceChildren(this.meta, ...footerButtons(text, this.seq, this.shared.actions), this.rawButton);
   }
 
-  /** Put finished calls that follow each other into one line, but not the last ones of a reply that is being written. */
+  // Put finished calls that follow each other into one line, but not the last ones of a reply that is being written.
   #fold() {
     const { parts } = this.message;
     for (let at = 0; at < parts.length; at++) {
@@ -166,7 +151,9 @@ export class AnswerView {
 
   #foldable(part, n) {
     const call = part.kind === "call" && this.shared.state.calls.get(part.id);
-    return call && isFinal(call) && call.status !== "interrupted" && !this.parts[n].card.outcome && !(this.parts[n].card.isOpen && !this.parts[n].element.closest("details.fold"));
+    if (!call || call.status !== "done") return false;
+    const { isOpen, element } = this.parts[n];
+    return !isOpen || element.closest("details.fold");
   }
 
   #foldRow(row) {
@@ -177,17 +164,14 @@ export class AnswerView {
       first.before(fold);
     }
     for (const { element } of row) if (element.parentNode !== fold && !element.contains(document.activeElement)) fold.append(element);
-    const calls = row.map(({ card }) => card.call);
-    const failed = calls.filter(({ status }) => status !== "done").length;
+    const calls = row.map(({ call }) => call);
     const seconds = calls.reduce((sum, call) => sum + (call.seconds ?? 0), 0);
-    fold.firstElementChild.textContent = `${calls.length} calls${failed ? `, ${failed} not done` : ""} · ${duration(seconds)}`;
+    fold.firstElementChild.textContent = `${calls.length} calls${seconds ? ` · ${duration(seconds)}` : ""}`;
   }
 
   #copyCode({ target }) {
     if (!target.classList.contains("copy-code")) return;
-    this.shared.actions.copy(target.closest(".code").querySelector("code").textContent);
-    target.textContent = "Copied";
-    setTimeout(() => (target.textContent = "Copy"), 1500);
+    copy(target.closest(".code").querySelector("code").textContent, target, this.shared.actions);
   }
 }
 
@@ -201,17 +185,21 @@ const ENDS = {
 };
 
 function metaText({ model, seconds, usage, cost, created }) {
-  const tokens = usage?.outputTokens === undefined ? "" : `${number(usage.inputTokens ?? 0)} in, ${number(usage.outputTokens)} out`;
-  return [created && clock(created), model, seconds && duration(seconds), tokens, cost && `$${cost.toFixed(4)}`].filter(Boolean).map(shown).join(" · ");
+  return [created && clock(created), model, seconds && duration(seconds), useText(usage, cost)].filter(Boolean).map(shown).join(" · ");
 }
 
-/** Feeds the new deltas of a part to `add`. */
+// A part whose text grows.
 class Growing {
   read = 0;
+  text = new Text();
   fresh(part) {
     const text = part.chunks.slice(this.read).join("");
     this.read = part.chunks.length;
     return text;
+  }
+  update(part) {
+    const text = this.fresh(part);
+    if (text) this.text.appendData(shown(text));
   }
 }
 
@@ -232,19 +220,15 @@ class TextPart extends Growing {
 }
 
 class ThinkingPart extends Growing {
-  constructor(part) {
+  constructor() {
     super();
-    this.begun = part.done ? null : performance.now();
-    this.title = make("summary", {}, "Thinking…");
-    this.text = document.createTextNode("");
+    this.title = make("summary");
     this.element = make("details", { class: "thinking" }, this.title, make("div", { class: "thought" }, this.text));
   }
   update(part, open) {
-    const text = this.fresh(part);
-    if (text) this.text.appendData(shown(text));
-    if ((open && !part.done) || this.title.textContent !== "Thinking…") return;
-    const seconds = this.begun === null ? 0 : (performance.now() - this.begun) / 1000;
-    this.title.textContent = seconds >= 1 ? `Thought for ${Math.round(seconds)} s` : "Thought";
+    super.update(part);
+    const title = open && !part.done ? "Thinking…" : "Thought";
+    if (this.title.textContent !== title) this.title.textContent = title;
   }
 }
 
@@ -253,28 +237,8 @@ class NotePart extends Growing {
     super();
     const name = shown(part.name || "a tool");
     const title = part.kind === "invented" ? "The model wrote a result or another speaker's turn itself. It was cut and is not part of the reply." : `The model tried to call ${name} in a way that could not be read.`;
-    this.text = document.createTextNode("");
     this.element = make("details", { class: "odd" }, make("summary", {}, title), make("pre", {}, this.text));
   }
-  update(part) {
-    const text = this.fresh(part);
-    if (text) this.text.appendData(shown(text));
-  }
 }
 
-class CallPart {
-  constructor(part, shared) {
-    this.shared = shared;
-    this.card = new CallCard(shared.state.calls.get(part.id), shared);
-    shared.cards.set(part.id, this.card);
-    this.element = this.card.element;
-  }
-  update(part) {
-    this.card.update(this.shared.state.calls.get(part.id));
-  }
-  remove() {
-    this.card.remove();
-  }
-}
-
-const VIEWS = { text: TextPart, thinking: ThinkingPart, invented: NotePart, unread: NotePart, call: CallPart };
+const VIEWS = { text: TextPart, thinking: ThinkingPart, invented: NotePart, unread: NotePart, call: CallCard };

@@ -20,6 +20,12 @@ export class Outbox {
     return this.flush();
   }
 
+  again(item) {
+    item.error = "";
+    this.note();
+    return this.flush();
+  }
+
   remove(item) {
     this.items = this.items.filter((each) => each !== item);
     this.note();

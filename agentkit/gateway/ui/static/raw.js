@@ -1,78 +1,52 @@
 // A reply as the model wrote it: the exact text, its calls tinted and linked to their cards, repairs and refusals explained.
 // Knows the messages of state.js; builds elements and changes none that it has not built.
 
-import { make } from "./dom.js";
-import { writeJson } from "./json.js";
+import { button, make } from "./dom.js";
 import { textOf } from "./state.js";
-import { asText, shown } from "./values.js";
+import { asText, scroller, shown, small } from "./values.js";
 
-const TINTS = 6;
+const TINTS = 3;
 
-/**
- * A reply as it was written.
- * @param {import("./state.js").Message} message
- * @param {Map<string, import("./state.js").Call>} calls
- * @param {(id: string) => void} open shows a call's card
- */
-export function rawReply(message, calls, open) {
-  const box = make("div", { class: "raw" });
-  const text = make("pre", { tabindex: "0", "aria-label": "The reply as the model wrote it" });
-  const found = message.parts.filter((part) => part.kind === "call").map((part) => calls.get(part.id));
-  const native = found.filter((call) => !call.raw);
-  text.append(...(message.written ? ofWritten(message.written, found, open) : ofParts(message, calls, open)));
-  if (text.textContent) box.append(text);
-  if (message.written) for (const call of native) box.append(nativeCall(call, found.indexOf(call), open));
-  for (const call of found) box.append(...remarks(call));
-  if (!box.childNodes.length) box.append(make("p", { class: "small" }, "The model wrote nothing."));
-  return box;
+// A reply as it was written. `open(id)` shows a call's card.
+export function rawReply({ parts, written }, calls, open) {
+  const found = parts.filter((part) => part.kind === "call").map((part) => calls.get(part.id));
+  const span = (call) => {
+    const title = `The call of ${shown(call.name)}: show its card`;
+    return button(shown(call.raw || nativeText(call)), () => open(call.id), { class: `written tint-${found.indexOf(call) % TINTS}`, title });
+  };
+  const text = scroller("", "The reply as the model wrote it");
+  text.append(...(written ? ofWritten(written, found, span) : parts.map((part) => (part.kind === "call" ? span(calls.get(part.id)) : shown(textOf(part))))));
+  const native = written ? found.filter((call) => !call.raw).map((call) => make("pre", {}, span(call))) : [];
+  const nothing = !text.textContent && small("The model wrote nothing.");
+  return make("div", { class: "raw" }, nothing || text, ...native, ...found.flatMap(remarks));
 }
 
-/** One call as it was written, with what was repaired or refused. */
+// One call as it was written, with what was repaired or refused.
 export function rawCall(call) {
-  const text = call.raw || writeJson({ name: call.name, arguments: call.arguments ?? {} }, 2);
-  const how = !call.raw ? "a native call, as JSON" : `format ${call.format ?? "unknown"}`;
-  return [make("p", { class: "small" }, how), make("pre", { class: "output", tabindex: "0", "aria-label": "The call as it was written" }, shown(text)), ...remarks(call)];
+  const how = call.raw ? `format ${call.format ?? "unknown"}` : "a native call, as JSON";
+  return [small(how), scroller("output", "The call as it was written", shown(call.raw || nativeText(call))), ...remarks(call)];
 }
 
-/** The written text, in which each call's own text is found from left to right. */
-function ofWritten(written, calls, open) {
+const nativeText = ({ name, arguments: values, chunks }) => asText({ name, arguments: values ?? chunks.join("") });
+
+// The written text, in which each call's own text is found from left to right.
+function ofWritten(written, calls, span) {
   const nodes = [];
   let at = 0;
-  calls.forEach((call, n) => {
+  for (const call of calls) {
     const start = call.raw ? written.indexOf(call.raw, at) : -1;
-    if (start < 0) return;
-    nodes.push(shown(written.slice(at, start)), span(call.raw, call, n, open));
+    if (start < 0) continue;
+    nodes.push(shown(written.slice(at, start)), span(call));
     at = start + call.raw.length;
-  });
+  }
   return [...nodes, shown(written.slice(at))];
 }
 
-/** The same from the parts of a reply that is not stored yet: markup between them is not known. */
-function ofParts(message, calls, open) {
-  let n = 0;
-  return message.parts.map((part) => {
-    if (part.kind !== "call") return shown(textOf(part));
-    const call = calls.get(part.id);
-    return span(call.raw || asText({ name: call.name, arguments: call.arguments ?? call.chunks.join("") }), call, n++, open);
-  });
-}
-
-function nativeCall(call, n, open) {
-  return make("pre", {}, span(writeJson({ id: call.id, name: call.name, arguments: call.arguments }, 2), call, n, open));
-}
-
-function span(text, call, n, open) {
-  const title = `The call of ${shown(call.name)}: show its card`;
-  return make("button", { type: "button", class: `written tint-${n % TINTS}`, title, onclick: () => open(call.id) }, shown(text));
-}
-
-/** What was repaired in a call, and why it was refused. */
-export function remarks(call) {
-  const notes = call.repairs.map(({ code, text }) => make("p", { class: "repair" }, make("b", {}, `Repaired (${shown(code)}): `), shown(text ?? "")));
-  const { error } = call;
-  if (error?.code) {
-    const place = error.position == null ? "" : ` at character ${error.position}`;
-    notes.push(make("p", { class: "refused" }, make("b", {}, `Refused (${shown(error.code)}${place}): `), shown(error.message ?? "")));
-  }
-  return notes;
+// What was repaired in a call, and why it was refused.
+function remarks(call) {
+  const { repairs, error } = call;
+  const note = (kind, title, text) => make("p", { class: kind }, make("b", {}, title), shown(text ?? ""));
+  const place = error?.position == null ? "" : ` at character ${error.position}`;
+  const refused = error?.code ? [note("refused", `Refused (${shown(error.code)}${place}): `, error.message)] : [];
+  return [...repairs.map(({ code, text }) => note("repair", `Repaired (${shown(code)}): `, text)), ...refused];
 }

@@ -2,74 +2,54 @@
 //
 // `reduce(state, event)` changes the state and returns what changed: ids of messages, or ALL. Every event may be applied
 // again: messages and calls are keyed by id, and a RUN_STARTED with a known run id empties what that run wrote. Text is
-// kept as the array of its deltas, so that one more costs the same after any length.
+// kept as the array of its deltas, so that one more costs the same after any length. A message has `parts`: words
+// {kind: "text" | "thinking" | "invented" | "unread", chunks} and calls {kind: "call", id}.
 
 import { readJson } from "./json.js";
 
-/**
- * @typedef {{kind: "text"|"thinking"|"invented"|"unread", chunks: string[], name?: string, done?: boolean}} Words
- * @typedef {{kind: "call", id: string}} CallPart
- * @typedef {{id: string, role: "user"|"assistant", parts: (Words|CallPart)[], content: any, open: boolean,
- *   state: string, queued: boolean, problem: string, seq?: number, created?: number, model?: string, finish?: string,
- *   seconds?: number, usage?: any, cost?: number, written?: string}} Message
- * @typedef {{id: string, name: string, message: string, chunks: string[], arguments: any, status: string,
- *   format: string|null, raw: string|null, repairs: any[], effect: any, error: any, hash: string, reason: string,
- *   decided: any, started: number|null, seconds: number|null, code: string|null, result: any, inside: any[]}} Call
- * @typedef {{thread: any, order: string[], messages: Map<string, Message>, calls: Map<string, Call>,
- *   runs: Map<string, Set<string>>, run: string|null, turn: string}} State
- */
-
-/** What `reduce` returns when the messages are other ones. */
+// What `reduce` returns when the messages are other ones.
 export const ALL = "*";
 
 const FINAL = new Set(["done", "failed", "denied", "stopped", "skipped", "interrupted"]);
 
-/** Whether a call has its answer. @param {Call} call */
+// Whether a call has its answer.
 export const isFinal = (call) => FINAL.has(call.status);
 
-/** @returns {State} */
 export function emptyState() {
-  return { thread: null, order: [], messages: new Map(), calls: new Map(), runs: new Map(), run: null, turn: "" };
+  return { thread: null, order: [], messages: new Map(), calls: new Map(), run: null, turn: "" };
 }
 
-/** Apply one event. @param {State} state @returns {Iterable<string>} the ids of the messages that changed, or ALL */
+// Apply one event. → the ids of the messages that changed, or ALL
 export function reduce(state, event) {
-  const handler = event.type === "CUSTOM" ? CUSTOM[event.name] : EVENTS[event.type];
-  return (handler && handler(state, event.type === "CUSTOM" ? event.value : event)) || [];
+  const changed = event.type === "CUSTOM" ? CUSTOM[event.name]?.(state, event.value) : EVENTS[event.type]?.(state, event);
+  return changed ?? [];
 }
 
-/** All calls that wait for a person, those inside other calls included, in the order of the page. @param {State} state */
+// All calls that wait for a person, those inside other calls included, in the order of the page.
 export function waitingCalls(state) {
   return [...state.calls.values()].flatMap((call) => {
     const inside = call.inside.filter((one) => !one.decided);
-    if (inside.length) return inside;
-    return call.status === "waiting" ? [call] : [];
+    return inside.length || call.status !== "waiting" ? inside : [call];
   });
 }
 
-/** The whole text of a part. @param {Words} part */
+// The whole text of a part.
 export const textOf = (part) => part.chunks.join("");
 
 const EVENTS = {
   MESSAGES_SNAPSHOT: loadMessages,
   RUN_STARTED(state, { runId }) {
-    state.run = runId;
-    state.turn = `${runId}-1`;
-    const known = state.runs.get(runId);
-    if (!known) state.runs.set(runId, new Set());
-    else for (const id of known) clear(state, id);
-    return known;
+    Object.assign(state, { run: runId, turn: `${runId}-1` });
+    return written(state, runId).map((message) => clear(state, message));
   },
   RUN_FINISHED(state, { runId, outcome }) {
-    for (const one of outcome?.interrupts ?? []) wait(state, { toolCallId: one.toolCallId, ...one.metadata?.agentkit });
     return settle(state, runId, (outcome?.type ?? outcome) === "cancelled" ? "stopped" : "complete");
   },
   RUN_ERROR(state, { message, runId }) {
     const run = runId ?? state.run ?? "";
-    const last = [...(state.runs.get(run) ?? [])].at(-1) ?? assistant(state, `${run}-error`).id;
-    const touched = settle(state, run, "error");
-    state.messages.get(last).problem = message;
-    return new Set([...touched, last]);
+    const last = written(state, run).at(-1) ?? assistant(state, `${run}-error`);
+    last.problem = message;
+    return [...settle(state, run, "error"), last.id];
   },
   STEP_STARTED(state, { stepName }) {
     const turn = /^turn (\d+)$/.exec(stepName);
@@ -77,21 +57,23 @@ const EVENTS = {
   },
   STEP_FINISHED(state, { metadata }) {
     const message = state.messages.get(state.turn);
-    if (!message) return [];
-    close(message);
+    if (message) close(message);
     return take(message, metadata?.agentkit);
   },
   TEXT_MESSAGE_START: (state, { messageId }) => [assistant(state, messageId).id],
   TEXT_MESSAGE_CONTENT: (state, { messageId, delta }) => add(assistant(state, messageId), "text", delta),
   REASONING_MESSAGE_CONTENT: (state, { messageId, delta }) => add(assistant(state, ofReasoning(messageId)), "thinking", delta),
-  REASONING_MESSAGE_END: (state, { messageId }) => endThinking(state, messageId),
-  REASONING_END: (state, { messageId }) => endThinking(state, messageId),
+  REASONING_MESSAGE_END(state, { messageId }) {
+    const message = state.messages.get(ofReasoning(messageId));
+    const last = message?.parts.findLast((part) => part.kind === "thinking");
+    if (last) last.done = true;
+    return last && [message.id];
+  },
   TOOL_CALL_START(state, { toolCallId, toolCallName, parentMessageId }) {
     const message = assistant(state, parentMessageId || state.turn);
-    const known = state.calls.get(toolCallId);
-    if (known) known.chunks = [];
-    else addCall(state, message, newCall(toolCallId, toolCallName));
-    return [known?.message ?? message.id];
+    const call = state.calls.get(toolCallId) ?? addCall(state, message, newCall(toolCallId, toolCallName));
+    call.chunks = [];
+    return [call.message];
   },
   TOOL_CALL_ARGS(state, { toolCallId, delta }) {
     return change(state, toolCallId, (call) => call.chunks.push(delta));
@@ -130,33 +112,23 @@ const CUSTOM = {
   },
   "agentkit:approval": (state, value) => wait(state, value),
   "agentkit:decided"(state, { toolCallId, decision, by, reason, arguments: edited }) {
-    const found = find(state, toolCallId);
-    if (!found) return [];
-    const { call, inner } = found;
+    const { call, inner } = find(state, toolCallId);
+    if (!call) return [];
     (inner ?? call).decided = { decision, by, reason, edited: edited ?? null };
-    if (!inner && !isFinal(call)) call.status = decision === "approved" ? "approved" : "denied";
+    if (!inner && !isFinal(call)) call.status = decision;
     if (inner && call.status === "waiting" && call.inside.every((one) => one.decided)) call.status = "approved";
     return [call.message];
   },
-  "agentkit:usage"(state, { messageId, usage }) {
-    const message = state.messages.get(messageId);
-    if (message) message.usage = usage;
-    return message && [messageId];
-  },
-  "agentkit:stored"(state, { messageId, ...about }) {
-    const message = state.messages.get(messageId);
-    return message && take(message, about);
-  },
-  "agentkit:invented": (state, { messageId, text }) => add(assistant(state, messageId || state.turn), "invented", text),
-  "agentkit:unread": (state, { messageId, text, name }) => add(assistant(state, messageId || state.turn), "unread", text, name),
+  "agentkit:usage": (state, { messageId, ...about }) => take(state.messages.get(messageId), about),
+  "agentkit:stored": (state, { messageId, ...about }) => take(state.messages.get(messageId), about),
+  "agentkit:invented": (state, { messageId, text }) => add(assistant(state, messageId), "invented", text),
+  "agentkit:unread": (state, { messageId, text, name }) => add(assistant(state, messageId), "unread", text, name),
 };
 
-/** @returns {Message} */
-function newMessage(id, role) {
-  return { id, role, parts: [], content: "", open: false, state: "complete", queued: false, problem: "" };
+function newMessage(id, role, run = null) {
+  return { id, role, run, parts: [], content: "", open: run !== null, state: "complete", queued: false, problem: "" };
 }
 
-/** @returns {Call} */
 function newCall(id, name) {
   return {
     id, name, message: "", chunks: [], arguments: null, status: "writing", format: null, raw: null, repairs: [], effect: null,
@@ -164,7 +136,7 @@ function newCall(id, name) {
   };
 }
 
-/** Put a new message where it belongs: an answer before the messages that are still queued. */
+// Put a new message where it belongs: an answer before the messages that are still queued.
 function insert(state, message) {
   state.messages.set(message.id, message);
   let place = state.order.length;
@@ -173,29 +145,24 @@ function insert(state, message) {
   return message;
 }
 
-/** The answer with an id, made if it is new. */
-function assistant(state, id) {
-  let message = state.messages.get(id);
-  if (!message) {
-    message = insert(state, newMessage(id, "assistant"));
-    message.open = true;
-    if (state.run !== null) state.runs.get(state.run)?.add(id);
-  }
-  return message;
-}
+// The answer with an id, made if it is new.
+const assistant = (state, id) => state.messages.get(id) ?? insert(state, newMessage(id, "assistant", state.run ?? ""));
 
-/** Empty an answer that is sent again. Its place stays. */
-function clear(state, id) {
-  const { role, parts } = state.messages.get(id);
-  for (const part of parts) if (part.kind === "call") state.calls.delete(part.id);
-  state.messages.set(id, { ...newMessage(id, role), open: true });
+// What a run has written.
+const written = (state, run) => [...state.messages.values()].filter((message) => message.run === run);
+
+// Empty an answer that is sent again. Its place stays.
+function clear(state, { id, role, run, parts }) {
+  for (const part of parts) state.calls.delete(part.id);
+  state.messages.set(id, newMessage(id, role, run));
+  return id;
 }
 
 function add(message, kind, delta, name) {
   const last = message.parts.at(-1);
   message.open = true;
   if (last?.kind === kind && last.name === name && !last.done) last.chunks.push(delta);
-  else message.parts.push({ kind, chunks: [delta], ...(name === undefined ? {} : { name }) });
+  else message.parts.push({ kind, chunks: [delta], name });
   return [message.id];
 }
 
@@ -203,18 +170,12 @@ function addCall(state, message, call) {
   call.message = message.id;
   state.calls.set(call.id, call);
   message.parts.push({ kind: "call", id: call.id });
+  return call;
 }
 
 const ofReasoning = (id) => id.replace(/-r\d+$/, "");
 
-function endThinking(state, messageId) {
-  const message = state.messages.get(ofReasoning(messageId));
-  const last = message?.parts.findLast((part) => part.kind === "thinking");
-  if (last) last.done = true;
-  return last && [message.id];
-}
-
-/** Change a call. @returns {string[]|undefined} its message */
+// Change a call. → its message
 function change(state, id, how) {
   const call = state.calls.get(id);
   if (!call) return;
@@ -222,23 +183,23 @@ function change(state, id, how) {
   return [call.message];
 }
 
-/** A call by its id; `outer/inner` is a call inside another one. */
+// A call by its id; `outer/inner` is a call inside another one.
 function find(state, id) {
-  if (state.calls.has(id)) return { call: state.calls.get(id), inner: null };
-  for (let at = id.indexOf("/"); at > 0; at = id.indexOf("/", at + 1)) {
-    const call = state.calls.get(id.slice(0, at));
-    if (call) return { call, inner: call.inside.find((one) => one.id === id) ?? null };
-  }
+  const call = state.calls.get(id);
+  if (call) return { call };
+  const outer = [...state.calls.values()].find((one) => id.startsWith(`${one.id}/`));
+  return { call: outer, inner: outer?.inside.find((one) => one.id === id) };
 }
 
 function wait(state, value) {
-  const found = find(state, value.toolCallId);
-  if (!found || isFinal(found.call)) return [];
-  const { call } = found;
+  const { call, inner } = find(state, value.toolCallId);
+  if (!call || isFinal(call)) return [];
   const about = known(value, ["hash", "reason", "name", "arguments", "effect"]);
+  const asked = value.toolCallId === call.id ? call : inner;
+  // A run that still writes its reply asks again for all calls at the reply's end.
+  if (asked?.decided && asked.hash === value.hash && state.messages.get(call.message).run === state.run) return [];
   call.status = "waiting";
-  if (value.toolCallId === call.id) Object.assign(call, about, { decided: null });
-  else if (found.inner) Object.assign(found.inner, about, { decided: null });
+  if (asked) Object.assign(asked, about, { decided: null });
   else call.inside.push({ id: value.toolCallId, name: "", arguments: {}, hash: "", reason: "", effect: null, decided: null, ...about });
   return [call.message];
 }
@@ -251,32 +212,28 @@ function answer(call, content, about, error) {
   if (error) call.error ??= { message: error };
 }
 
-/** End a run's answers. What is still written or running did not come to its end. */
+// End a run's answers. What is still written or running did not come to its end.
 function settle(state, run, how) {
-  const ids = [...(state.runs.get(run) ?? [])];
+  const messages = written(state, run);
   if (state.run === run) state.run = null;
-  for (const id of ids) {
-    const message = state.messages.get(id);
-    if (message.open && how !== "complete" && message === state.messages.get(ids.at(-1))) message.state = how;
+  for (const message of messages) {
+    if (message.open && how !== "complete" && message === messages.at(-1)) message.state = how;
     close(message);
-    for (const part of message.parts) {
-      if (part.kind !== "call") continue;
-      end(state.calls.get(part.id), how);
-      cutByStop(state.calls.get(part.id), message);
-    }
+    for (const { kind, id } of message.parts) if (kind === "call") end(state.calls.get(id), message, how);
   }
-  return ids;
+  return messages.map(({ id }) => id);
 }
 
-/** A call that was being written when a person stopped the reply did not fail. */
+// A call that was being written when a person stopped the reply did not fail.
 function cutByStop(call, message) {
   if (call.code === "truncated_call" && message.state === "stopped") call.status = "stopped";
 }
 
-function end(call, how) {
+function end(call, message, how) {
   if (call.status === "writing") call.status = how === "error" ? "failed" : "stopped";
   else if (call.status === "running") call.status = how === "stopped" ? "stopped" : "interrupted";
   else if (call.status !== "waiting" && !isFinal(call)) call.status = how === "complete" ? call.status : "stopped";
+  cutByStop(call, message);
 }
 
 function close(message) {
@@ -284,19 +241,20 @@ function close(message) {
   for (const part of message.parts) if (part.kind === "thinking") part.done = true;
 }
 
-/** The process that ran an interrupted thread is dead, which may show only once its lease has expired: its calls are unknown. */
+// The process that ran an interrupted thread is dead, which may show only once its lease has expired: its calls are unknown.
 function lose({ thread, calls }) {
   const lost = thread?.state === "interrupted" ? [...calls.values()].filter(({ status }) => status === "running") : [];
   for (const call of lost) call.status = "unknown";
   return lost.map(({ message }) => message);
 }
 
-/** The named members that are given. */
+// The named members that are given.
 function known(from, names) {
   return Object.fromEntries(names.filter((name) => from?.[name] != null).map((name) => [name, from[name]]));
 }
 
 function take(message, about) {
+  if (!message) return [];
   Object.assign(message, known(about, ["seq", "created", "model", "finish", "seconds", "usage", "cost", "state", "written"]));
   return [message.id];
 }
@@ -313,7 +271,7 @@ function loadMessages(state, { messages }) {
   const { thread } = state;
   Object.assign(state, emptyState(), { thread });
   for (const message of messages) {
-    if (message.role === "user") take(Object.assign(insert(state, newMessage(message.id, "user")), { content: message.content }), message.metadata?.agentkit);
+    if (message.role === "user") CUSTOM["agentkit:user"](state, { ...message, ...message.metadata?.agentkit });
     else if (message.role === "assistant") loadAnswer(state, message);
     else if (message.role === "tool") EVENTS.TOOL_CALL_RESULT(state, message);
   }
@@ -321,29 +279,22 @@ function loadMessages(state, { messages }) {
   return [ALL];
 }
 
-function loadAnswer(state, { id, content, toolCalls = [], metadata }) {
-  const about = metadata?.agentkit ?? {};
+function loadAnswer(state, { id, toolCalls = [], metadata }) {
   const message = insert(state, newMessage(id, "assistant"));
-  const calls = new Map(toolCalls.map((call) => [call.id, call]));
-  const thinking = about.thinking ? [{ thinking: about.thinking }] : [];
-  const parts = about.parts ?? [...thinking, ...(content ? [{ text: content }] : []), ...toolCalls.map((call) => ({ call: call.id }))];
-  take(message, about);
-  for (const part of parts) {
-    if (part.call !== undefined) loadCall(state, message, calls.get(part.call));
-    else if (part.thinking !== undefined) message.parts.push({ kind: "thinking", chunks: [part.thinking], done: true });
-    else message.parts.push({ kind: "text", chunks: [part.text] });
+  take(message, metadata.agentkit);
+  for (const { call, text, thinking } of metadata.agentkit.parts) {
+    if (call !== undefined) loadCall(state, message, toolCalls.find((one) => one.id === call));
+    else if (thinking !== undefined) message.parts.push({ kind: "thinking", chunks: [thinking], done: true });
+    else message.parts.push({ kind: "text", chunks: [text] });
   }
 }
 
-const STATUS = { planned: "planned", waiting: "waiting", approved: "approved", running: "running", unknown: "unknown", answered: "done" };
-
 function loadCall(state, message, stored) {
-  if (!stored) return;
-  const about = stored.metadata?.agentkit ?? {};
+  const about = stored.metadata.agentkit;
   const call = newCall(stored.id, stored.function.name);
   Object.assign(call, known(about, ["arguments", "format", "raw", "repairs", "effect", "error", "hash", "reason", "started", "decided"]));
-  call.arguments ??= parsed(stored.function.arguments) ?? {};
-  call.status = STATUS[about.status] ?? "done";
+  call.arguments ??= {};
+  call.status = about.status === "answered" ? "done" : about.status;
   if (about.started && about.ended) call.seconds = about.ended - about.started;
   call.inside = (about.inside ?? []).map((one) => ({ decided: null, ...one }));
   if (call.inside.length && !isFinal(call)) call.status = "waiting";

@@ -1,10 +1,11 @@
 // The list of threads: what waits for the person on top, then by day; search; more on demand.
 
-import { $, icon, make } from "./dom.js";
+import { $, button, icon, make, on } from "./dom.js";
 
 const DAY = 86400000;
-const WORDS = { running: "running", interrupted: "interrupted", damaged: "damaged" };
 
+// The address of a thread in the page.
+export const addressOf = (id) => `#/t/${encodeURIComponent(id)}`;
 function group(thread, today) {
   const age = today - thread.updated * 1000;
   return age <= 0 ? "Today" : age <= 6 * DAY ? "Last 7 days" : "Older";
@@ -19,9 +20,9 @@ export class ThreadList {
   constructor({ load, opened }) {
     this.load = load; // ({q, before}) → {threads, more}
     this.root = $("thread-list");
-    this.root.addEventListener("click", (event) => event.target.closest("a") && opened());
+    on("threads", "click", (event) => event.target.closest("a") && opened());
     let timer = 0;
-    $("search").addEventListener("input", () => {
+    on("search", "input", () => {
       clearTimeout(timer);
       timer = setTimeout(() => {
         this.query = $("search").value.trim();
@@ -30,24 +31,22 @@ export class ThreadList {
     });
   }
 
-  // Fetch again what is shown. A later request makes an earlier answer void.
-  async refresh() {
-    const turn = (this.turn = {});
-    const limit = Math.max(50, Math.min(this.threads.length, 200));
-    const { threads, more } = await this.load({ q: this.query, limit });
-    if (turn !== this.turn) return;
-    Object.assign(this, { threads, more });
-    this.draw();
+  // Fetch again what is shown.
+  refresh() {
+    return this.fetch({ limit: Math.max(50, Math.min(this.threads.length, 200)) }, []);
   }
 
-  async loadMore() {
+  loadMore() {
+    return this.fetch({ before: this.threads.at(-1)?.id }, this.threads);
+  }
+
+  // A later request makes an earlier answer void.
+  async fetch(query, old) {
     const turn = (this.turn = {});
-    const before = this.threads.at(-1)?.id ?? "";
-    const { threads, more } = await this.load({ q: this.query, before });
+    const { threads, more } = await this.load({ q: this.query, ...query });
     if (turn !== this.turn) return;
-    const known = new Set(this.threads.map(({ id }) => id));
-    this.threads.push(...threads.filter(({ id }) => !known.has(id)));
-    this.more = more;
+    const all = new Map([...old, ...threads].map((thread) => [thread.id, thread]));
+    Object.assign(this, { threads: [...all.values()], more });
     this.draw();
   }
 
@@ -82,25 +81,16 @@ export class ThreadList {
         make("ul", { "aria-labelledby": id }, ...threads.map((thread) => this.row(thread))),
       );
     }
-    const more = { type: "button", class: "quiet", onclick: () => this.loadMore() };
-    if (this.more) parts.push(make("button", more, "Older threads"));
+    if (this.more) parts.push(button("Older threads", () => this.loadMore(), { class: "quiet" }));
     if (!this.threads.length) parts.push(make("p", {}, this.query ? "No thread has these words." : "No threads yet."));
     this.root.replaceChildren(...parts);
     if (focused) this.root.querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();
   }
 
   row({ id, title, state, waiting }) {
-    const word = waiting ? `${waiting} waiting` : WORDS[state];
     const shown = waiting ? "waiting" : state;
-    return make(
-      "li",
-      {},
-      make(
-        "a",
-        { href: `#/t/${encodeURIComponent(id)}`, "data-id": id, "aria-current": id === this.current ? "page" : null },
-        make("span", { class: "name" }, title || "Untitled"),
-        word ? make("span", { class: `state ${shown}` }, icon(shown), word) : null,
-      ),
-    );
+    const about = { href: addressOf(id), "data-id": id, "aria-current": id === this.current ? "page" : null };
+    const word = shown !== "idle" && make("span", { class: `state ${shown}` }, icon(shown), waiting ? `${waiting} waiting` : state);
+    return make("li", {}, make("a", about, make("span", { class: "name" }, title || "Untitled"), word));
   }
 }
