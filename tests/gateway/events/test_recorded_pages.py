@@ -113,7 +113,7 @@ def pieces(whole: T, seed: int = 0) -> Iterator[T]:
         at += size
 
 
-@pytest.mark.share(16)
+@pytest.mark.share(32)
 @pytest.mark.skipif(not ROWS, reason=ABSENT)
 @pytest.mark.parametrize("share", range(32))
 def test_recorded_wires(share: int) -> None:
@@ -125,7 +125,7 @@ def test_recorded_wires(share: int) -> None:
     assert calls
 
 
-@pytest.mark.share(32)
+@pytest.mark.share(64)
 @pytest.mark.skipif(not ROWS, reason=ABSENT)
 @pytest.mark.parametrize("share", range(64))
 def test_calls_in_recorded_texts(share: int) -> None:

@@ -144,7 +144,7 @@ def test_a_decision_while_the_reply_is_written_stays(server: PageServer, tabs: T
 
 def test_always_allowed_is_also_the_other_call_that_waits(server: PageServer, tabs: Tabs) -> None:
     tab = asked(tabs, "orders")
-    expect(tab.card("order").place.get_by_role("button", name="also the 2 more that wait")).to_be_visible()
+    expect(tab.card("order").place.get_by_role("button", name="also the 2 waiting")).to_be_visible()
     tab.card("order").always()
     tab.sees("All settled.")
     assert ordered(server) == ["1 tea", "2 milk", "3 cake"]
@@ -155,7 +155,7 @@ def test_a_message_stops_the_calls_that_wait_and_the_button_says_so(server: Page
     expect(tab.page.get_by_role("button", name="3 waiting for you")).to_be_visible()
     tab.box.press("Escape")  # it stops only what runs
     tab.box.fill("hello")
-    tab.press("Send, and stop 3 waiting calls")
+    tab.press("Send, and stop the 3 waiting")
     tab.sees("Hello there.")
     tab.has_cards(*[("order", "stopped")] * 3)
 

@@ -69,7 +69,7 @@ export class Approval {
     this.every.setAttribute("aria-disabled", String(!seen));
     this.every.title = seen ? "" : "Look at each of them first";
     const more = this.alike.length;
-    this.always.textContent = `Always allow ${shown(this.call.name)} in this thread${more ? `, also the ${more} more that wait${more > 1 ? "" : "s"}` : ""}`;
+    this.always.textContent = `Always allow ${shown(this.call.name)} in this thread${more ? `, also the ${more} waiting` : ""}`;
   }
 
   focus() {

@@ -170,7 +170,7 @@ export class Composer {
     const busy = live || waiting > 0;
     $("stop").hidden = !busy;
     $("send").hidden = busy && !this.content.length;
-    $("send").textContent = live ? "Queue" : waiting ? `Send, and stop ${waiting} waiting call${waiting > 1 ? "s" : ""}` : "Send";
+    $("send").textContent = live ? "Queue" : waiting ? `Send, and stop the ${waiting} waiting` : "Send";
     $("send").disabled = Boolean(closed) || !this.content.length;
     $("hint").textContent = queued ? `${queued} queued` : "";
     $("waiting").hidden = !waiting;

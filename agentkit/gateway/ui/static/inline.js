@@ -8,6 +8,7 @@ import { make } from "./dom.js";
 
 const REACH = 1500; // characters of a mark with its end
 const DEEPEST = 6; // marks in marks
+const MOST = 24; // runs of one character between an opening and its end
 
 const PLAIN = /^(?:(?!https?:\/\/)[^\\`*_~[!<&\n ])+/;
 const CODE = /^(`+)(?!`)([^]*?[^`])\1(?!`)/;
@@ -172,8 +173,10 @@ const closes = (char, before, after = "") => before.trim() && !(char === "_" && 
 // Where the marks that end an emphasis start; 0 if there are none. Inner emphasis is counted.
 function emphasisEnd(rest, reader, size) {
   const inner = [];
+  let runs = 0;
   for (const { mark, at } of reader.spans(rest, size)) {
     if (mark[0] !== rest[0]) continue;
+    if (++runs > MOST) return 0;
     const around = [mark[0], rest[at - 1], rest[at + mark.length]];
     let left = mark.length;
     if (at > size && closes(...around)) {
