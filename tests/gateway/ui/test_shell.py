@@ -226,7 +226,9 @@ def test_a_button_under_the_pointer_can_be_read(server: PageServer, tabs: Tabs) 
     tab = tabs.new()
     tab.box.fill("hello")
     send = tab.page.get_by_role("button", name="Send")
-    colours = "button => { const { color, backgroundColor } = getComputedStyle(button); return [color, backgroundColor]; }"
+    colours = (
+        "button => { const { color, backgroundColor } = getComputedStyle(button); return [color, backgroundColor]; }"
+    )
     text, ground = send.evaluate(colours)
     send.hover()
     assert send.evaluate(colours)[0] == text
