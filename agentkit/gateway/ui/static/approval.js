@@ -12,226 +12,220 @@ const REASONS = ["Not now", "Wrong arguments", "Do it another way"];
 
 // What was decided, for a person.
 export function decisionText({ decision, by, reason, edited }) {
-  const who = by ? ` by ${by === "page" ? "you" : shown(by)}` : "";
-  return `${decision}${who}${edited ? ", arguments edited" : ""}${reason ? `: ${shown(reason)}` : ""}`;
+	const who = by ? ` by ${by === "page" ? "you" : shown(by)}` : "";
+	return `${decision}${who}${edited ? ", arguments edited" : ""}${reason ? `: ${shown(reason)}` : ""}`;
 }
 
 // The block of one waiting call. `all` is shared by those that wait together: see `WaitingCalls`.
 export class Approval {
-  constructor(call, { actions, waiting: all }) {
-    Object.assign(this, { call, actions, all, busy: false, form: null });
-    this.keys = {
-      y: () => this.#ready() && this.decide({ approved: true }),
-      e: () => this.#ready() && this.#edit(),
-      n: () => this.#ready() && this.#deny(),
-      a: () => this.#ready() && this.#always(),
-    };
-    this.count = make("span", { class: "count" });
-    this.note = make("p", { class: "fault", role: "alert" });
-    this.content = make("div", { class: "effect" }, ...effectView(call, actions));
-    this.extra = make("div", { class: "extra" });
-    this.buttons = make("div", { class: "decide" }, ...this.#buttons());
-    this.element = make(
-      "div",
-      { class: "approval", tabindex: "-1", role: "group", "aria-label": `Decide: ${shown(call.name)}`, onkeydown: (event) => this.#key(event) },
-      make("p", { class: "ask" }, make("b", {}, `Run ${shown(call.name)}?`), this.count),
-      this.content,
-      call.reason && make("p", { class: "why" }, `Why it asks: ${shown(call.reason)}`),
-      this.extra,
-      this.buttons,
-      this.note,
-    );
-    this.#rest();
-  }
+	constructor(call, { actions, waiting: all }) {
+		Object.assign(this, { call, actions, all, busy: false, form: null });
+		this.keys = {
+			y: () => this.decide({ approved: true }),
+			e: () => this.#edit(),
+			n: () => this.#deny(),
+			a: () => this.#always(),
+		};
+		for (const [key, run] of Object.entries(this.keys)) this.keys[key] = () => this.alive && !this.busy && run();
+		this.count = make("span", { class: "count" });
+		this.note = make("p", { class: "fault", role: "alert" });
+		this.content = make("div", { class: "effect" }, ...effectView(call, actions));
+		this.extra = make("div", { class: "extra" });
+		this.buttons = make("div", { class: "decide" }, ...this.#buttons());
+		this.element = make(
+			"div",
+			{ class: "approval", tabindex: "-1", role: "group", "aria-label": `Decide: ${shown(call.name)}`, onkeydown: (event) => this.#key(event) },
+			make("p", { class: "ask" }, make("b", {}, `Run ${shown(call.name)}?`), this.count),
+			this.content,
+			call.reason && make("p", { class: "why" }, `Why it asks: ${shown(call.reason)}`),
+			this.extra,
+			this.buttons,
+			this.note,
+		);
+		this.#rest();
+	}
 
-  // Show it in a card.
-  putIn(card) {
-    card.append(this.element);
-    this.all.add(this);
-  }
+	// Show it in a card.
+	putIn(card) {
+		card.append(this.element);
+		this.all.add(this);
+	}
 
-  // Whether a form is open.
-  get begun() {
-    return this.buttons.hidden;
-  }
+	// Whether a form is open.
+	get begun() {
+		return this.buttons.hidden;
+	}
 
-  #rest() {
-    this.#enable(false);
-    setTimeout(() => this.#enable(true), DEAD);
-  }
+	#rest() {
+		this.#enable(false);
+		setTimeout(() => this.#enable(true), DEAD);
+	}
 
-  // Show the place among those that wait, and whether all of them may be approved at once.
-  place(n, total, seen) {
-    this.count.textContent = total > 1 ? `${n} of ${total}` : "";
-    const all = total > 1 && n === total;
-    this.every.hidden = !all;
-    this.every.textContent = `Approve all ${total}`;
-    this.every.setAttribute("aria-disabled", String(!seen));
-    this.every.title = seen ? "" : "Look at each of them first";
-    const more = this.alike.length;
-    this.always.textContent = `Always allow ${shown(this.call.name)} in this thread${more ? `, also the ${more} waiting` : ""}`;
-  }
+	// Show the place among those that wait, and whether all of them may be approved at once.
+	place(n, total, seen) {
+		this.count.textContent = total > 1 ? `${n} of ${total}` : "";
+		const all = total > 1 && n === total;
+		this.every.hidden = !all;
+		this.every.textContent = `Approve all ${total}`;
+		this.every.setAttribute("aria-disabled", String(!seen));
+		this.every.title = seen ? "" : "Look at each of them first";
+		const more = this.alike.length;
+		this.always.textContent = `Always allow ${shown(this.call.name)} in this thread${more ? `, also the ${more} waiting` : ""}`;
+	}
 
-  focus() {
-    this.element.focus({ preventScroll: true });
-    this.element.scrollIntoView();
-  }
+	focus() {
+		this.element.focus({ preventScroll: true });
+		this.element.scrollIntoView();
+	}
 
-  // After a decision here the focus goes to the next one that waits, or else to the message field.
-  remove() {
-    const onward = this.busy && this.element.contains(document.activeElement);
-    this.all.delete(this);
-    this.element.remove();
-    if (!onward) return;
-    const [next] = this.all.list;
-    next?.focus();
-    next?.#rest();
-    if (!next) document.getElementById("text")?.focus();
-  }
+	// After a decision here the focus goes to the next one that waits, or else to the message field.
+	remove() {
+		const onward = this.busy && this.element.contains(document.activeElement);
+		this.all.delete(this);
+		this.element.remove();
+		if (!onward) return;
+		const [next] = this.all.list;
+		(next ?? document.getElementById("text"))?.focus();
+		next?.#rest();
+	}
 
-  // The others of the same tool that wait.
-  get alike() {
-    return [...this.all.open].filter(({ call }) => call !== this.call && call.name === this.call.name);
-  }
+	// The others of the same tool that wait; a call inside another one has a sub-agent's tool.
+	get alike() {
+		return this.all.list.filter((one) => one !== this && one.call.name === this.call.name && !one.call.id.includes("/"));
+	}
 
-  async #always() {
-    const { alike } = this;
-    if (await this.decide({ approved: true, always: true })) for (const one of alike) await one.decide({ approved: true });
-  }
+	async #always() {
+		const { alike } = this;
+		if (await this.decide({ approved: true, always: true })) for (const one of alike) await one.decide({ approved: true });
+	}
 
-  #buttons() {
-    this.every = button("Approve all", () => this.all.approve(), { hidden: true });
-    this.always = button("", this.keys.a);
-    return [
-      button("Approve", this.keys.y, { class: "primary" }),
-      button("Edit", this.keys.e),
-      button("Deny…", this.keys.n),
-      !this.call.id.includes("/") && this.always, // the server refuses it for a call inside another one
-      this.every,
-    ];
-  }
+	#buttons() {
+		this.every = button("Approve all", () => this.all.approve(), { hidden: true });
+		this.always = button("", this.keys.a);
+		return [
+			button("Approve", this.keys.y, { class: "primary" }),
+			button("Edit", this.keys.e),
+			button("Deny…", this.keys.n),
+			!this.call.id.includes("/") && this.always, // the server refuses it for a call inside another one
+			this.every,
+		];
+	}
 
-  #enable(alive) {
-    this.alive = alive;
-    for (const button of this.element.querySelectorAll("button")) button.setAttribute("aria-disabled", String(!alive));
-    this.all.place();
-  }
+	#enable(alive) {
+		this.alive = alive;
+		for (const button of this.element.querySelectorAll("button")) button.setAttribute("aria-disabled", String(!alive));
+		this.all.place();
+	}
 
-  #key(event) {
-    if (event.target !== this.element || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
-    const run = this.keys[event.key];
-    if (!run) return;
-    event.preventDefault();
-    event.stopPropagation();
-    run();
-  }
+	#key(event) {
+		if (event.target !== this.element || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+		const run = this.keys[event.key];
+		if (!run) return;
+		event.preventDefault();
+		event.stopPropagation();
+		run();
+	}
 
-  #edit() {
-    this.form = new ArgumentForm(this.call.arguments ?? {}, this.actions.schema(this.call.name));
-    this.#open(this.form.element, "Approve with these arguments", () => {
-      const edited = this.form.read();
-      if (edited) this.decide({ approved: true, arguments: edited });
-    });
-    this.content.hidden = true;
-    this.form.focus();
-    this.element.scrollIntoView({ block: "nearest" });
-  }
+	#edit() {
+		this.form = new ArgumentForm(this.call.arguments ?? {}, this.actions.schema(this.call.name));
+		this.#open(this.form.element, "Approve with these arguments", () => {
+			const edited = this.form.read();
+			if (edited) this.decide({ approved: true, arguments: edited });
+		});
+		this.content.hidden = true;
+		this.form.focus();
+		this.element.scrollIntoView({ block: "nearest" });
+	}
 
-  #deny() {
-    const field = make("textarea", { rows: "2", "aria-label": "Reason, which the model reads", placeholder: "Reason (the model reads it)" });
-    const chips = REASONS.map((text) => button(text, () => (field.value = text), { class: "chip" }));
-    this.#open(make("div", {}, field, make("div", { class: "chips" }, ...chips)), "Deny", () => this.decide({ approved: false, reason: field.value.trim() }));
-    field.focus();
-    this.extra.scrollIntoView({ block: "nearest" });
-  }
+	#deny() {
+		const field = make("textarea", { rows: "2", "aria-label": "Reason, which the model reads", placeholder: "Reason (the model reads it)" });
+		const chips = REASONS.map((text) => button(text, () => (field.value = text), { class: "chip" }));
+		this.#open(make("div", {}, field, make("div", { class: "chips" }, ...chips)), "Deny", () => this.decide({ approved: false, reason: field.value.trim() }));
+		field.focus();
+		this.extra.scrollIntoView({ block: "nearest" });
+	}
 
-  // Show a form in the place of the buttons.
-  #open(content, name, run) {
-    this.extra.replaceChildren(content, make("div", { class: "decide" }, button(name, run, { class: "primary" }), button("Cancel", () => this.#close())));
-    this.extra.onkeydown = (event) => {
-      const act = event.key === "Escape" ? () => this.#close() : event.key === "Enter" && (event.ctrlKey || event.metaKey) && run;
-      if (!act) return;
-      event.preventDefault();
-      event.stopPropagation();
-      act();
-    };
-    this.buttons.hidden = true;
-  }
+	// Show a form in the place of the buttons.
+	#open(content, name, run) {
+		this.extra.replaceChildren(content, make("div", { class: "decide" }, button(name, run, { class: "primary" }), button("Cancel", () => this.#close())));
+		this.extra.onkeydown = (event) => {
+			const act = event.key === "Escape" ? () => this.#close() : event.key === "Enter" && (event.ctrlKey || event.metaKey) && run;
+			if (!act) return;
+			event.preventDefault();
+			event.stopPropagation();
+			act();
+		};
+		this.buttons.hidden = true;
+	}
 
-  #close() {
-    this.form = null;
-    this.extra.replaceChildren();
-    this.buttons.hidden = this.content.hidden = false;
-    this.element.focus({ preventScroll: true });
-  }
+	#close() {
+		this.form = null;
+		this.extra.replaceChildren();
+		this.buttons.hidden = this.content.hidden = false;
+		this.element.focus({ preventScroll: true });
+	}
 
-  #ready() {
-    return this.alive && !this.busy;
-  }
-
-  // Send a decision. What it changes comes back as an event.
-  async decide(decision) {
-    if (this.busy) return false;
-    this.busy = true;
-    this.element.setAttribute("aria-busy", "true");
-    this.note.textContent = "";
-    try {
-      await this.actions.decide(this.call.id, { hash: this.call.hash, ...decision });
-      return true;
-    } catch (error) {
-      this.busy = false;
-      this.element.removeAttribute("aria-busy");
-      const lost = error.status === 409 ? "It was decided elsewhere, or it changed. " : "";
-      this.note.textContent = this.form?.showErrors(error.fields) ? "These arguments do not fit." : `${lost}${error.message}`;
-      this.note.scrollIntoView({ block: "nearest" });
-      return false;
-    }
-  }
+	// Send a decision. What it changes comes back as an event.
+	async decide(decision) {
+		if (this.busy) return false;
+		this.busy = true;
+		this.element.setAttribute("aria-busy", "true");
+		this.note.textContent = "";
+		try {
+			await this.actions.decide(this.call.id, { hash: this.call.hash, ...decision });
+			return true;
+		} catch (error) {
+			this.busy = false;
+			this.element.removeAttribute("aria-busy");
+			const lost = error.status === 409 ? "It was decided elsewhere, or it changed. " : "";
+			this.note.textContent = this.form?.showErrors(error.fields) ? "These arguments do not fit." : `${lost}${error.message}`;
+			this.note.scrollIntoView({ block: "nearest" });
+			return false;
+		}
+	}
 }
 
 // The approvals that wait together: their count, and one decision for all once the buttons of each were on the screen.
 export class WaitingCalls {
-  constructor() {
-    this.open = new Set();
-    this.shown = new WeakSet(); // elements
-    const saw = (entries) => {
-      for (const { target, isIntersecting } of entries) if (isIntersecting) this.shown.add(target.parentNode);
-      this.place();
-    };
-    this.watch = new IntersectionObserver(saw, { threshold: 0.9 });
-  }
+	constructor() {
+		this.open = new Map(); // by element
+		const saw = (entries) => {
+			for (const { target, isIntersecting } of entries) if (isIntersecting) target.seen = true;
+			this.place();
+		};
+		this.watch = new IntersectionObserver(saw, { threshold: 0.9 });
+	}
 
-  add(approval) {
-    this.open.add(approval);
-    this.watch.observe(approval.buttons);
-  }
+	add(approval) {
+		this.open.set(approval.element, approval);
+		this.watch.observe(approval.buttons);
+	}
 
-  delete(approval) {
-    this.open.delete(approval);
-    this.watch.unobserve(approval.buttons);
-    this.place();
-  }
+	delete(approval) {
+		this.open.delete(approval.element);
+		this.watch.unobserve(approval.buttons);
+		this.place();
+	}
 
-  place() {
-    const { list, seen } = this;
-    list.forEach((approval, n) => approval.place(n + 1, list.length, seen));
-  }
+	place() {
+		const { list, seen } = this;
+		list.forEach((approval, n) => approval.place(n + 1, list.length, seen));
+	}
 
-  async approve() {
-    const { list, seen } = this;
-    if (seen) for (const approval of list) await approval.decide({ approved: true });
-  }
+	async approve() {
+		const { list, seen } = this;
+		if (seen) for (const approval of list) await approval.decide({ approved: true });
+	}
 
-  get first() {
-    return this.list[0]?.element.closest(".call");
-  }
+	get first() {
+		return this.list[0]?.element.closest(".call");
+	}
 
-  get list() {
-    const after = (a, b) => (a.element.compareDocumentPosition(b.element) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1);
-    return [...this.open].sort(after);
-  }
+	get list() {
+		return [...document.querySelectorAll(".approval")].flatMap((element) => this.open.get(element) ?? []);
+	}
 
-  get seen() {
-    return [...this.open].every(({ element, alive }) => this.shown.has(element) && alive);
-  }
+	get seen() {
+		return this.list.every(({ buttons, alive }) => buttons.seen && alive);
+	}
 }

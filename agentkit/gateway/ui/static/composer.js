@@ -6,189 +6,189 @@ const MOST = 10 * 1000 * 1000; // bytes of all attachments of one message
 const IMAGES = /^image\/(png|jpeg|gif|webp)$/;
 
 const dataOf = (file) =>
-  new Promise((done) => {
-    const reader = new FileReader();
-    reader.onload = () => done(reader.result.slice(reader.result.indexOf(",") + 1));
-    reader.readAsDataURL(file);
-  });
+	new Promise((done) => {
+		const reader = new FileReader();
+		reader.onload = () => done(reader.result.slice(reader.result.indexOf(",") + 1));
+		reader.readAsDataURL(file);
+	});
 
 // A file as a part of the message. → null for what is neither an image nor text.
 async function partOf(file) {
-  const { name, type } = file;
-  if (IMAGES.test(type)) return { type: "image", source: { type: "data", value: await dataOf(file), mimeType: type } };
-  let text;
-  try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
-  } catch {
-    return null;
-  }
-  if (text.includes("\0")) return null;
-  let fence = "```";
-  while (text.includes(fence)) fence += "`";
-  return { type: "text", text: `${name}:\n${fence}\n${text}${text.endsWith("\n") ? "" : "\n"}${fence}\n` };
+	const { name, type } = file;
+	if (IMAGES.test(type)) return { type: "image", source: { type: "data", value: await dataOf(file), mimeType: type } };
+	let text;
+	try {
+		text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+	} catch {
+		return null;
+	}
+	if (text.includes("\0")) return null;
+	let fence = "```";
+	while (text.includes(fence)) fence += "`";
+	return { type: "text", text: `${name}:\n${fence}\n${text}${text.endsWith("\n") ? "" : "\n"}${fence}\n` };
 }
 
 export class Composer {
-  attachments = []; // {file, part}
-  thread = null;
-  last = ""; // the person's last message in this thread
-  mode = { live: false, waiting: 0, queued: 0, closed: "" };
+	attachments = []; // {file, part}
+	thread = null;
+	last = ""; // the person's last message in this thread
+	mode = { live: false, waiting: 0, queued: 0, closed: "" };
 
-  constructor({ send, stop, next, notify }) {
-    Object.assign(this, { send, stop, notify });
-    this.text = $("text");
-    $("attach").append(icon("attach"));
-    on("composer", "submit", (event) => {
-      event.preventDefault();
-      this.submit();
-    });
-    on("text", "input", () => this.changed());
-    on("text", "keydown", (event) => this.key(event));
-    on("text", "paste", (event) => {
-      const files = [...event.clipboardData.files];
-      if (files.length) event.preventDefault();
-      this.attach(files);
-    });
-    on("stop", "click", stop);
-    on("waiting", "click", next);
-    on("attach", "click", () => $("files").click());
-    on("files", "change", async () => {
-      await this.attach([...$("files").files]);
-      $("files").value = "";
-      this.text.focus();
-    });
-    for (const type of ["dragover", "dragleave", "drop"]) document.addEventListener(type, (event) => this.drag(event));
-  }
+	constructor({ send, stop, next, notify }) {
+		Object.assign(this, { send, stop, notify });
+		this.text = $("text");
+		$("attach").append(icon("attach"));
+		on("composer", "submit", (event) => {
+			event.preventDefault();
+			this.submit();
+		});
+		on("text", "input", () => this.changed());
+		on("text", "keydown", (event) => this.key(event));
+		on("text", "paste", (event) => {
+			const files = [...event.clipboardData.files];
+			if (files.length) event.preventDefault();
+			this.attach(files);
+		});
+		on("stop", "click", stop);
+		on("waiting", "click", next);
+		on("attach", "click", () => $("files").click());
+		on("files", "change", async () => {
+			await this.attach([...$("files").files]);
+			$("files").value = "";
+			this.text.focus();
+		});
+		for (const type of ["dragover", "dragleave", "drop"]) document.addEventListener(type, (event) => this.drag(event));
+	}
 
-  drag(event) {
-    const { type, dataTransfer } = event;
-    if (!dataTransfer.types.includes("Files")) return;
-    event.preventDefault();
-    $("composer").classList.toggle("drop", type === "dragover");
-    if (type === "drop") this.attach([...dataTransfer.files]);
-  }
+	drag(event) {
+		const { type, dataTransfer } = event;
+		if (!dataTransfer.types.includes("Files")) return;
+		event.preventDefault();
+		$("composer").classList.toggle("drop", type === "dragover");
+		if (type === "drop") this.attach([...dataTransfer.files]);
+	}
 
-  // Another thread: its draft, and no attachment of the one before.
-  open(thread) {
-    this.thread = thread;
-    this.last = "";
-    this.text.value = kept.get(this.draft, "");
-    this.attached([]);
-    this.changed();
-  }
+	// Another thread: its draft, and no attachment of the one before.
+	open(thread) {
+		this.thread = thread;
+		this.last = "";
+		this.text.value = kept.get(this.draft, "");
+		this.attached([]);
+		this.changed();
+	}
 
-  get draft() {
-    return `agentkit.draft.${this.thread ?? "new"}`;
-  }
+	get draft() {
+		return `agentkit.draft.${this.thread ?? "new"}`;
+	}
 
-  key(event) {
-    if (event.isComposing) return;
-    if (event.key === "Enter" && !event.shiftKey && !event.altKey) {
-      event.preventDefault();
-      this.submit();
-    } else if (event.key === "ArrowUp" && !this.text.value && this.last) {
-      event.preventDefault();
-      this.put(this.last);
-    }
-  }
+	key(event) {
+		if (event.isComposing) return;
+		if (event.key === "Enter" && !event.shiftKey && !event.altKey) {
+			event.preventDefault();
+			this.submit();
+		} else if (event.key === "ArrowUp" && !this.text.value && this.last) {
+			event.preventDefault();
+			this.put(this.last);
+		}
+	}
 
-  // Escape: stop what runs, else clear the field.
-  escape() {
-    if (this.mode.live) this.stop();
-    else this.put("");
-  }
+	// Escape: stop what runs, else clear the field.
+	escape() {
+		if (this.mode.live) this.stop();
+		else this.put("");
+	}
 
-  put(text) {
-    this.text.value = text;
-    this.changed();
-    this.text.focus();
-  }
+	put(text) {
+		this.text.value = text;
+		this.changed();
+		this.text.focus();
+	}
 
-  changed() {
-    kept.set(this.draft, this.text.value || null);
-    this.text.style.height = "auto";
-    this.text.style.height = `${this.text.scrollHeight}px`;
-    this.drawButtons();
-  }
+	changed() {
+		kept.set(this.draft, this.text.value || null);
+		this.text.style.height = "auto";
+		this.text.style.height = `${this.text.scrollHeight}px`;
+		this.drawButtons();
+	}
 
-  get content() {
-    const text = this.text.value.trim();
-    if (!this.attachments.length) return text;
-    return [...this.attachments.map(({ part }) => part), ...(text ? [{ type: "text", text }] : [])];
-  }
+	get content() {
+		const text = this.text.value.trim();
+		if (!this.attachments.length) return text;
+		return [...this.attachments.map(({ part }) => part), ...(text ? [{ type: "text", text }] : [])];
+	}
 
-  async submit() {
-    const { content } = this;
-    if (!content.length || this.mode.closed) return;
-    const [text, attachments] = [this.text.value, this.attachments];
-    this.attached([]);
-    this.put("");
-    try {
-      await this.send(content);
-    } catch (error) {
-      this.attached(attachments);
-      this.put(text);
-      this.notify(error.message);
-    }
-  }
+	async submit() {
+		const { content } = this;
+		if (!content.length || this.mode.closed) return;
+		const [text, attachments] = [this.text.value, this.attachments];
+		this.attached([]);
+		this.put("");
+		try {
+			await this.send(content);
+		} catch (error) {
+			this.attached(attachments);
+			this.put(text);
+			this.notify(error.message);
+		}
+	}
 
-  async attach(files) {
-    for (const file of files) {
-      const sum = this.attachments.reduce((bytes, { file: { size } }) => bytes + size, file.size);
-      const part = sum <= MOST ? await partOf(file) : null;
-      if (part) this.attached([...this.attachments, { file, part }]);
-      else if (sum > MOST) this.notify(`${file.name}: 10 MB at most for the attachments of one message.`);
-      else this.notify(`${file.name}: only images (PNG, JPEG, GIF, WebP) and text files can be attached.`);
-    }
-    if (files.length) say(`${this.attachments.length} attached`);
-  }
+	async attach(files) {
+		for (const file of files) {
+			const sum = this.attachments.reduce((bytes, { file: { size } }) => bytes + size, file.size);
+			const part = sum <= MOST ? await partOf(file) : null;
+			if (part) this.attached([...this.attachments, { file, part }]);
+			else if (sum > MOST) this.notify(`${file.name}: 10 MB at most for the attachments of one message.`);
+			else this.notify(`${file.name}: only images (PNG, JPEG, GIF, WebP) and text files can be attached.`);
+		}
+		if (files.length) say(`${this.attachments.length} attached`);
+	}
 
-  attached(attachments) {
-    this.attachments = attachments;
-    const rows = attachments.map((item) => {
-      const { file, part } = item;
-      const remove = () => {
-        this.attached(this.attachments.filter((each) => each !== item));
-        this.text.focus();
-      };
-      const image = part.type === "image" && make("img", { src: `data:${file.type};base64,${part.source.value}`, alt: "" });
-      return make("li", {}, image, make("span", {}, file.name), button(icon("close"), remove, { class: "icon", "aria-label": `Remove ${file.name}` }));
-    });
-    $("attachments").replaceChildren(...rows);
-    $("attachments").hidden = !rows.length;
-    this.drawButtons();
-  }
+	attached(attachments) {
+		this.attachments = attachments;
+		const rows = attachments.map((item) => {
+			const { file, part } = item;
+			const remove = () => {
+				this.attached(this.attachments.filter((each) => each !== item));
+				this.text.focus();
+			};
+			const image = part.type === "image" && make("img", { src: `data:${file.type};base64,${part.source.value}`, alt: "" });
+			return make("li", {}, image, make("span", {}, file.name), button(icon("close"), remove, { class: "icon", "aria-label": `Remove ${file.name}` }));
+		});
+		$("attachments").replaceChildren(...rows);
+		$("attachments").hidden = !rows.length;
+		this.drawButtons();
+	}
 
-  // `mode`: {live, waiting, queued, closed: the reason why nothing can be sent}
-  show(mode) {
-    this.mode = mode;
-    this.drawButtons();
-  }
+	// `mode`: {live, waiting, queued, closed: the reason why nothing can be sent}
+	show(mode) {
+		this.mode = mode;
+		this.drawButtons();
+	}
 
-  drawButtons() {
-    const { live, waiting, queued, closed } = this.mode;
-    const busy = live || waiting > 0;
-    $("stop").hidden = !busy;
-    $("send").hidden = busy && !this.content.length;
-    $("send").textContent = live ? "Queue" : waiting ? `Send, and stop the ${waiting} waiting` : "Send";
-    $("send").disabled = Boolean(closed) || !this.content.length;
-    $("hint").textContent = queued ? `${queued} queued` : "";
-    $("waiting").hidden = !waiting;
-    $("waiting").textContent = `${waiting} waiting for you`;
-    this.text.placeholder = closed || (busy ? "Write the next message" : "Write a message");
-    this.text.disabled = Boolean(closed);
-  }
+	drawButtons() {
+		const { live, waiting, queued, closed } = this.mode;
+		const busy = live || waiting > 0;
+		$("stop").hidden = !busy;
+		$("send").hidden = busy && !this.content.length;
+		$("send").textContent = live ? "Queue" : waiting ? `Send, and stop the ${waiting} waiting` : "Send";
+		$("send").disabled = Boolean(closed) || !this.content.length;
+		$("hint").textContent = queued ? `${queued} queued` : "";
+		$("waiting").hidden = !waiting;
+		$("waiting").textContent = `${waiting} waiting for you`;
+		this.text.placeholder = closed || (busy ? "Write the next message" : "Write a message");
+		this.text.disabled = Boolean(closed);
+	}
 
-  drawOutbox(items, { again, edit }) {
-    const rows = items.map((item) => {
-      const { content, error } = item;
-      const text = typeof content === "string" ? content : content.map((part) => part.text ?? "image").join(" · ");
-      const action = (name, run) => error && button(name, () => run(item), { class: "quiet" });
-      const state = make("span", {}, error ? `Not sent: ${error}` : "Sending…");
-      const name = make("span", { class: "name" }, text);
-      return make("li", { class: error && "refused" }, name, state, action("Try again", again), action("Edit", edit));
-    });
-    $("outbox").replaceChildren(...rows);
-    $("outbox").hidden = !rows.length;
-  }
+	drawOutbox(items, { again, edit }) {
+		const rows = items.map((item) => {
+			const { content, error } = item;
+			const text = typeof content === "string" ? content : content.map((part) => part.text ?? "image").join(" · ");
+			const action = (name, run) => error && button(name, () => run(item), { class: "quiet" });
+			const state = make("span", {}, error ? `Not sent: ${error}` : "Sending…");
+			const name = make("span", { class: "name" }, text);
+			return make("li", { class: error && "refused" }, name, state, action("Try again", again), action("Edit", edit));
+		});
+		$("outbox").replaceChildren(...rows);
+		$("outbox").hidden = !rows.length;
+	}
 }

@@ -7,90 +7,90 @@ const DAY = 86400000;
 // The address of a thread in the page.
 export const addressOf = (id) => `#/t/${encodeURIComponent(id)}`;
 function group(thread, today) {
-  const age = today - thread.updated * 1000;
-  return age <= 0 ? "Today" : age <= 6 * DAY ? "Last 7 days" : "Older";
+	const age = today - thread.updated * 1000;
+	return age <= 0 ? "Today" : age <= 6 * DAY ? "Last 7 days" : "Older";
 }
 
 export class ThreadList {
-  threads = [];
-  more = false;
-  current = null;
-  query = "";
+	threads = [];
+	more = false;
+	current = null;
+	query = "";
 
-  constructor({ load, opened }) {
-    this.load = load; // ({q, before}) → {threads, more}
-    this.root = $("thread-list");
-    on("threads", "click", (event) => event.target.closest("a") && opened());
-    let timer = 0;
-    on("search", "input", () => {
-      clearTimeout(timer);
-      timer = setTimeout(() => {
-        this.query = $("search").value.trim();
-        this.refresh();
-      }, 200);
-    });
-  }
+	constructor({ load, opened }) {
+		this.load = load; // ({q, before}) → {threads, more}
+		this.root = $("thread-list");
+		on("threads", "click", (event) => event.target.closest("a") && opened());
+		let timer = 0;
+		on("search", "input", () => {
+			clearTimeout(timer);
+			timer = setTimeout(() => {
+				this.query = $("search").value.trim();
+				this.refresh();
+			}, 200);
+		});
+	}
 
-  // Fetch again what is shown.
-  refresh() {
-    return this.fetch({ limit: Math.max(50, Math.min(this.threads.length, 200)) }, []);
-  }
+	// Fetch again what is shown.
+	refresh() {
+		return this.fetch({ limit: Math.max(50, Math.min(this.threads.length, 200)) }, []);
+	}
 
-  loadMore() {
-    return this.fetch({ before: this.threads.at(-1)?.id }, this.threads);
-  }
+	loadMore() {
+		return this.fetch({ before: this.threads.at(-1)?.id }, this.threads);
+	}
 
-  // A later request makes an earlier answer void.
-  async fetch(query, old) {
-    const turn = (this.turn = {});
-    const { threads, more } = await this.load({ q: this.query, ...query });
-    if (turn !== this.turn) return;
-    const all = new Map([...old, ...threads].map((thread) => [thread.id, thread]));
-    Object.assign(this, { threads: [...all.values()], more });
-    this.draw();
-  }
+	// A later request makes an earlier answer void.
+	async fetch(query, old) {
+		const turn = (this.turn = {});
+		const { threads, more } = await this.load({ q: this.query, ...query });
+		if (turn !== this.turn) return;
+		const all = new Map([...old, ...threads].map((thread) => [thread.id, thread]));
+		Object.assign(this, { threads: [...all.values()], more });
+		this.draw();
+	}
 
-  // The stream of the open thread knows its state before the list does.
-  patch(id, fields) {
-    const thread = this.threads.find((each) => each.id === id);
-    if (!thread || Object.keys(fields).every((name) => thread[name] === fields[name])) return;
-    Object.assign(thread, fields);
-    this.draw();
-  }
+	// The stream of the open thread knows its state before the list does.
+	patch(id, fields) {
+		const thread = this.threads.find((each) => each.id === id);
+		if (!thread || Object.keys(fields).every((name) => thread[name] === fields[name])) return;
+		Object.assign(thread, fields);
+		this.draw();
+	}
 
-  mark(id) {
-    this.current = id;
-    this.draw();
-  }
+	mark(id) {
+		this.current = id;
+		this.draw();
+	}
 
-  get waiting() {
-    return this.threads.reduce((sum, { waiting }) => sum + waiting, 0);
-  }
+	get waiting() {
+		return this.threads.reduce((sum, { waiting }) => sum + waiting, 0);
+	}
 
-  draw() {
-    const focused = this.root.contains(document.activeElement) ? document.activeElement.dataset.id : null;
-    const today = new Date().setHours(0, 0, 0, 0);
-    const groups = new Map(["Needs you", "Today", "Last 7 days", "Older"].map((name) => [name, []]));
-    for (const thread of this.threads) groups.get(thread.waiting ? "Needs you" : group(thread, today)).push(thread);
-    const parts = [];
-    for (const [name, threads] of groups) {
-      if (!threads.length) continue;
-      const id = `group-${name.toLowerCase().replaceAll(" ", "-")}`;
-      parts.push(
-        make("h2", { id, class: name === "Needs you" ? "needs" : null }, name),
-        make("ul", { "aria-labelledby": id }, ...threads.map((thread) => this.row(thread))),
-      );
-    }
-    if (this.more) parts.push(button("Older threads", () => this.loadMore(), { class: "quiet" }));
-    if (!this.threads.length) parts.push(make("p", {}, this.query ? "No thread has these words." : "No threads yet."));
-    this.root.replaceChildren(...parts);
-    if (focused) this.root.querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();
-  }
+	draw() {
+		const focused = this.root.contains(document.activeElement) ? document.activeElement.dataset.id : null;
+		const today = new Date().setHours(0, 0, 0, 0);
+		const groups = new Map(["Needs you", "Today", "Last 7 days", "Older"].map((name) => [name, []]));
+		for (const thread of this.threads) groups.get(thread.waiting ? "Needs you" : group(thread, today)).push(thread);
+		const parts = [];
+		for (const [name, threads] of groups) {
+			if (!threads.length) continue;
+			const id = `group-${name.toLowerCase().replaceAll(" ", "-")}`;
+			parts.push(
+				make("h2", { id, class: name === "Needs you" ? "needs" : null }, name),
+				make("ul", { "aria-labelledby": id }, ...threads.map((thread) => this.row(thread))),
+			);
+		}
+		if (this.more) parts.push(button("Older threads", () => this.loadMore(), { class: "quiet" }));
+		if (!this.threads.length) parts.push(make("p", {}, this.query ? "No thread has these words." : "No threads yet."));
+		this.root.replaceChildren(...parts);
+		if (focused) this.root.querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();
+	}
 
-  row({ id, title, state, waiting }) {
-    const shown = waiting ? "waiting" : state;
-    const about = { href: addressOf(id), "data-id": id, "aria-current": id === this.current ? "page" : null };
-    const word = shown !== "idle" && make("span", { class: `state ${shown}` }, icon(shown), waiting ? `${waiting} waiting` : state);
-    return make("li", {}, make("a", about, make("span", { class: "name" }, title || "Untitled"), word));
-  }
+	row({ id, title, state, waiting }) {
+		const shown = waiting ? "waiting" : state;
+		const about = { href: addressOf(id), "data-id": id, "aria-current": id === this.current ? "page" : null };
+		const word = shown !== "idle" && make("span", { class: `state ${shown}` }, icon(shown), waiting ? `${waiting} waiting` : state);
+		return make("li", {}, make("a", about, make("span", { class: "name" }, title || "Untitled"), word));
+	}
 }
