@@ -154,7 +154,7 @@ def _page_agent(arguments: argparse.Namespace) -> Iterator[PageAgent]:
 
 
 def _demo(store: str | None) -> PageAgent:
-    """The agent of the demonstration, whose files are beside its store: with the same store, everything is back."""
+    """The agent of the demonstration, whose files are next to its store: with the same store, everything is back."""
     from agentkit.cli.ui_demo import NAME, PROMPT, DemoModel, demo_agent
     from agentkit.gateway.ui.page_models import ModelOption
 

@@ -159,7 +159,9 @@ async def delete_unheld(store: Store, thread_id: str) -> None:
     """
     try:
         await ask_store(store.delete, thread_id)
-    except ThreadBusy:
+    except ThreadBusy as e:
+        if not is_dead(e.owner):  # the store says that it was not deleted
+            raise
         await ask_store(store.release, await acquire_unheld(store, thread_id))
         await ask_store(store.delete, thread_id)
 

@@ -199,10 +199,10 @@ def test_mistakes(words: str, message: str, say: Say, tmp_path: Path, monkeypatc
     assert err.startswith(f"agentkit ui: {message}")
 
 
-def test_the_port_is_taken(say: Say) -> None:
+def test_the_port_is_taken(say: Say, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        status, _, err = say("ui", "--demo", "--port", str(port))
+        status, _, err = say("ui", "--demo", "--store", str(tmp_path / "chats.db"), "--port", str(port))
     assert status == 2
     assert err.startswith(f"agentkit ui: cannot listen at 127.0.0.1 port {port}: Address already in use")
 

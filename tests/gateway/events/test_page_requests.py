@@ -102,7 +102,10 @@ TOOL: Final = {"name": "show", "description": "Show it.", "parameters": {}}
     [
         ({"tools": [TOOL]}, "tools: the agent runs its own tools and cannot call those of a page: send none"),
         ({"threadId": ""}, "threadId: expected an id of 1 to 200 printable characters, found str ''"),
-        ({"threadId": "t/c1"}, "threadId: expected the id of a thread, which has no slash and not only dots, found str 't/c1'"),
+        (
+            {"threadId": "t/c1"},
+            "threadId: expected the id of a thread, which has no slash and not only dots, found str 't/c1'",
+        ),
         ({"runId": "a\nb"}, "runId: expected an id of 1 to 200 printable characters"),
         ({"messages": [said("Hi", "")]}, "messages[0].id: expected an id"),
         ({"messages": [said([{"type": "audio", "source": {}}])]}, "an agent reads text and images, found a part of"),
