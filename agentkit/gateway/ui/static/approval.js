@@ -222,7 +222,9 @@ export class WaitingCalls {
 	}
 
 	get list() {
-		return [...document.querySelectorAll(".approval")].flatMap((element) => this.open.get(element) ?? []);
+		const shown = [...this.open].filter(([element]) => element.isConnected);
+		const before = ([one], [other]) => (one.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1);
+		return shown.sort(before).map(([, approval]) => approval);
 	}
 
 	get seen() {

@@ -1,17 +1,18 @@
 // The conversation: the state of state.js as elements. What events change is drawn once per animation frame.
 //
-// Of a long snapshot the last messages are built first and the others above them in idle slices, without moving what is
+// Of a long snapshot the last messages are built first and the others above them bit by bit, without moving what is
 // read. The visible text is not a live region; one status line says what the agent does.
 
 import { WaitingCalls } from "./approval.js";
-import { button, make, say } from "./dom.js";
+import { button, change, make, say } from "./dom.js";
 import { AnswerView, UserView } from "./message_views.js";
 import { ALL, emptyState, isFinal, reduce, waitingCalls } from "./state.js";
 import { duration, shown } from "./values.js";
 
 const FIRST = 60; // messages of a snapshot that are built at once
 const BATCH = 25; // messages whose layout is skipped together while they are off the screen
-const SLICE = 10; // ms of building in one idle slice
+const SLICE = 10; // ms of building at once
+const PAUSE = 30; // ms until more is built
 const NEAR = 48; // px from the end that count as the end
 const QUIET = new Set(["TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT", "TOOL_CALL_ARGS"]);
 
@@ -115,7 +116,7 @@ export class Conversation {
 		const { first } = this.shared.waiting;
 		if (this.asked && !first) this.atEnd = true;
 		this.asked = first;
-		if (!this.#stay() && fresh) this.newer.hidden = false;
+		if (fresh && !this.atEnd) this.newer.hidden = false;
 	}
 
 	#rebuild() {
@@ -151,8 +152,7 @@ export class Conversation {
 
 	#later() {
 		const generation = this.views;
-		const idle = window.requestIdleCallback ?? ((work) => setTimeout(work, 30));
-		if (this.first > 0) idle(() => this.views === generation && this.#slice(), { timeout: 500 });
+		if (this.first > 0) setTimeout(() => this.views === generation && this.#slice(), PAUSE);
 	}
 
 	// Build some more above, and keep what is read where it is.
@@ -208,7 +208,7 @@ export class Conversation {
 
 	#toEnd() {
 		this.atEnd = true;
-		this.newer.hidden = true;
+		change(this.newer, { hidden: true });
 		this.root.scrollTop = this.root.scrollHeight;
 		if (this.asked?.getBoundingClientRect().top < this.root.getBoundingClientRect().top) this.asked.scrollIntoView();
 		this.top = this.root.scrollTop;
@@ -218,10 +218,10 @@ export class Conversation {
 	#drawSilence() {
 		const { run, turn, thread, messages, calls } = this.state;
 		const silent = run !== null && !messages.get(turn)?.open && [...calls.values()].every(isFinal);
-		this.silence.hidden = !silent;
 		this.since = silent ? (this.since ?? Date.now()) : null;
 		const seconds = Math.floor((Date.now() - this.since) / 1000);
-		this.silence.textContent = silent && `Waiting for ${shown(thread?.model || "the model")}… ${seconds < 60 ? `${seconds} s` : duration(seconds)}`;
+		const text = silent && `Waiting for ${shown(thread?.model || "the model")}… ${seconds < 60 ? `${seconds} s` : duration(seconds)}`;
+		change(this.silence, { hidden: !silent, textContent: text || "" });
 	}
 
 	#tick() {

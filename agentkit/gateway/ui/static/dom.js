@@ -14,6 +14,11 @@ export function make(tag, props = {}, ...children) {
 
 export const button = (text, onclick, props = {}) => make("button", { type: "button", onclick, ...props }, text);
 
+// Set the properties that have other values: also an equal one would cost a layout.
+export function change(element, values) {
+	for (const [name, value] of Object.entries(values)) if (element[name] !== value) element[name] = value;
+}
+
 const PATHS = {
 	close: "M5 5l10 10M15 5L5 15",
 	threads: "M3 5h14M3 10h14M3 15h9",

@@ -3,7 +3,7 @@
 // A part is only added to. A message that lost parts (its run is sent again) is drawn anew.
 
 import { CallCard } from "./cards.js";
-import { button, make } from "./dom.js";
+import { button, change, make } from "./dom.js";
 import { MarkdownStream } from "./markdown.js";
 import { rawReply } from "./raw.js";
 import { textOf } from "./state.js";
@@ -11,7 +11,8 @@ import { duration, highlight, picture, shown, small, useText } from "./values.js
 
 const FOLD = 3; // finished calls in a row that become one line
 
-const clock = (epoch) => new Date(epoch * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+const minutes = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit" });
+const clock = (epoch) => minutes.format(epoch * 1000);
 
 // Copy a text, and say on the button that it is done.
 async function copy(text, element, actions) {
@@ -74,8 +75,7 @@ export class AnswerView {
 	update(message) {
 		if (this.message && (message !== this.message || message.parts.length < this.parts.length)) this.remove();
 		this.message = message;
-		this.element.hidden = !message.parts.length && !message.problem && !message.open;
-		this.element.setAttribute("aria-busy", String(message.open));
+		change(this.element, { hidden: !message.parts.length && !message.problem && !message.open, ariaBusy: String(message.open) });
 		message.parts.forEach((part, n) => {
 			this.parts[n] ??= this.#add(part);
 			this.parts[n].update(part, n === message.parts.length - 1 && message.open);
@@ -124,12 +124,12 @@ export class AnswerView {
 	#drawEnd() {
 		const { state, problem, finish } = this.message;
 		const text = problem || ENDS[state] || (state === "complete" ? ENDS[finish] : "") || "";
-		this.end.hidden = !text;
-		if (this.end.textContent !== text) this.end.textContent = shown(text);
+		change(this.end, { hidden: !text, textContent: shown(text) });
 	}
 
 	#drawFooter() {
 		const { message } = this;
+		if (message.open && !this.footer.childElementCount) return undefined;
 		if (message.open) return this.footer.replaceChildren();
 		this.meta.textContent = metaText(message);
 		if (this.footer.childElementCount && this.seq === message.seq) return undefined; // else a button loses the focus
