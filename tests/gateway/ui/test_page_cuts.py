@@ -62,7 +62,7 @@ def test_cut_at_every_event(word: str, extra: int, server: PageServer, tabs: Tab
 
 def test_cut_after_every_few_events(server: PageServer, tabs: Tabs) -> None:
     whole = play(server, tabs.new(), "think")
-    with CuttingProxy(server.port, 4, 30) as proxy:
+    with CuttingProxy(server.port, 9, 30) as proxy:
         tab = tabs.new(url=proxy.url)
         tab.hurry()
         assert play(server, tab, "think").splitlines() == whole.splitlines()
