@@ -73,11 +73,14 @@ def desk(folder: Path) -> None:
         with opened(server.url, DESKTOP, "light") as page:
             say(page, "Ada's tea pot arrived broken.", 1)
             page.locator(".call-head").first.click()
+            page.get_by_role("button", name="Approve").scroll_into_view_if_needed()
+            page.mouse.wheel(0, 1_000)
             picture(page, "ui_light")
             address = page.url
-        with opened(address, PHONE, "light") as page:
-            page.wait_for_selector(".approval")
-            picture(page, "ui_phone")
+        for scheme in ("light", "dark"):
+            with opened(address, PHONE, scheme) as page:
+                page.wait_for_selector(".approval")
+                picture(page, f"ui_phone_{scheme}")
 
 
 def demonstration(folder: Path) -> None:
