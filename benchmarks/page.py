@@ -68,8 +68,8 @@ class Cost(NamedTuple):
         return f"{self.deltas} deltas: p50 {self.p50:.2f} ms, p99 {self.p99:.2f} ms; longest task {self.longest:.1f} ms"
 
 
-def cost(trace: bytes) -> Cost:
-    """The cost of the deltas in a trace of Chromium."""
+def cost(trace: bytes, arrival: str = "ResourceReceivedData") -> Cost:
+    """The cost of the deltas in a trace of Chromium; `arrival` is the name of the event that begins each."""
     events = json.loads(trace)["traceEvents"]
     mains = {
         (e["pid"], e["tid"]) for e in events if e["name"] == "thread_name" and e["args"]["name"] == "CrRendererMain"
@@ -80,7 +80,7 @@ def cost(trace: bytes) -> Cost:
             busy[e["pid"], e["tid"]] = busy.get((e["pid"], e["tid"]), 0) + e.get("dur", 0)
     main = max(busy, key=lambda thread: busy[thread])
     own = sorted((e for e in events if (e["pid"], e["tid"]) == main), key=lambda e: e["ts"])
-    arrivals = [e["ts"] for e in own if e["name"] == "ResourceReceivedData"]
+    arrivals = [e["ts"] for e in own if e["name"] == arrival]
     arrivals = [at for before, at in zip([0, *arrivals], arrivals, strict=False) if at - before > PACE * 1e6 / 4]
     spent = [0.0] * len(arrivals)
     end, at = 0.0, -1
@@ -116,6 +116,35 @@ def streamed(server: PageServer, tab: Tab) -> Cost:
     return cost(browser.stop_tracing())
 
 
+def plain() -> Cost:
+    """The floor: the same text in the same pieces, as plain paragraphs in an empty page that scrolls to its end."""
+    browser = chromium()
+    page = browser.new_page()
+    page.set_content("<div style='height: 90vh; overflow: auto'></div>")
+    browser.start_tracing(page=page, categories=list(CATEGORIES))
+    page.evaluate(
+        """([reply, deltas, pace]) => new Promise(done => {
+            const box = document.querySelector("div"), size = Math.ceil(reply.length / deltas);
+            let at = 0, paragraph = box.appendChild(document.createElement("p"));
+            const draw = piece => {
+                piece.split("\n\n").forEach((text, n) => {
+                    if (n) paragraph = box.appendChild(document.createElement("p"));
+                    paragraph.append(text);
+                });
+                box.scrollTop = box.scrollHeight;
+            };
+            const timer = setInterval(() => {
+                const piece = reply.slice(at, at += size);
+                requestAnimationFrame(() => draw(piece));
+                if (at >= reply.length) { clearInterval(timer); done(); }
+            }, pace);
+        })""",
+        [REPLY, DELTAS, PACE * 1000],
+    )
+    page.wait_for_timeout(200)
+    return cost(browser.stop_tracing(), "TimerFire")
+
+
 async def fill(store: Path) -> None:
     """A thread of many messages of 1 KB."""
     text = PART.format(n=7) + "x " * 200
@@ -145,9 +174,14 @@ def interactive(tab: Tab) -> float:
 
 def built(tab: Tab) -> float:
     """Milliseconds from the navigation until all messages are elements."""
-    while tab.log.locator("article").count() < MESSAGES:
-        tab.page.wait_for_timeout(50)
-    return float(tab.page.evaluate("performance.now()"))
+    script = """count => new Promise(done => {
+        const look = () => {
+            if (document.querySelectorAll('article').length >= count) done(performance.now());
+            else setTimeout(look, 50);
+        };
+        look();
+    })"""
+    return float(tab.page.evaluate(script, MESSAGES))
 
 
 def files() -> tuple[int, int]:
@@ -163,11 +197,14 @@ def measure(folder: Path) -> dict[str, Any]:
         server.play("reply", [REPLY, "\n\nThe end."])
         short = Tab(opened(), server.url)
         short.open()
-        found: dict[str, Any] = {f"a reply of {len(REPLY)} bytes": streamed(server, short)}
+        floor, reply = plain(), streamed(server, short)
+        found: dict[str, Any] = {"plain text of the same length, the floor": floor}
+        found |= {f"a reply of {len(REPLY)} bytes": reply, "times the floor": round(reply.p50 / floor.p50, 1)}
         long = Tab(opened(), server.url)
         found[f"{MESSAGES} messages: ms until interactive"] = round(interactive(long))
         found["ms until all of them are built"] = round(built(long))
-        found[f"a reply after {MESSAGES} messages"] = streamed(server, long)
+        found[f"a reply after {MESSAGES} messages"] = last = streamed(server, long)
+        found["times the floor after them"] = round(last.p50 / floor.p50, 1)
         whole, packed = files()
         found["bytes of all files, compressed"] = (whole, packed)
         found["requests to other hosts"] = len(short.foreign) + len(long.foreign)

@@ -6,7 +6,6 @@ import { parsed } from "./state.js";
 
 const ROWS = 200; // of a table in a result
 const COLUMNS = 20;
-const LONGEST = 60000; // characters of code that are highlighted
 const PICTURES = /^image\/(?:png|jpeg|gif|webp|avif|bmp)$/;
 // Controls, invisible and bidirectional characters, but line breaks, tabs and the emoji selector.
 const HIDDEN =
@@ -88,10 +87,22 @@ function code(text, language, actions) {
 }
 
 // Colour a finished piece of code. Its text stays the same, whatever the server answers.
-export async function highlight(element, language, actions) {
+export function highlight(element, language, actions) {
+	wanted.set(element, () => colour(element, language, actions));
+	visible.observe(element);
+}
+
+const wanted = new WeakMap(); // what to do with code once it is on the screen
+const visible = new IntersectionObserver((entries) => {
+	for (const { target } of entries.filter(({ isIntersecting }) => isIntersecting)) {
+		visible.unobserve(target);
+		wanted.get(target)();
+	}
+});
+
+async function colour(element, language, actions) {
 	const text = element.textContent;
-	if (!text || text.length > LONGEST || !actions.highlight) return;
-	const tokens = await actions.highlight(language, text).catch(() => null);
+	const tokens = await actions.highlight?.(language, text).catch(() => null);
 	if (!Array.isArray(tokens) || tokens.map(([, piece]) => piece).join("") !== text || element.textContent !== text) return;
 	element.replaceChildren(...tokens.map(([name, piece]) => (name ? make("span", { class: `tok-${name}` }, piece) : piece)));
 }
