@@ -127,7 +127,7 @@ def plain() -> Cost:
             const box = document.querySelector("div"), size = Math.ceil(reply.length / deltas);
             let at = 0, paragraph = box.appendChild(document.createElement("p"));
             const draw = piece => {
-                piece.split("\n\n").forEach((text, n) => {
+                piece.split("\\n\\n").forEach((text, n) => {
                     if (n) paragraph = box.appendChild(document.createElement("p"));
                     paragraph.append(text);
                 });
