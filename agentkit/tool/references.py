@@ -36,7 +36,7 @@ def _only_class(module: str) -> str | None:
 
     try:
         found = vars(importlib.import_module(module))
-    except ImportError:
+    except Exception:  # noqa: BLE001 - a module that cannot be imported gives no hint
         return None
     own = [one for one in found.values() if isinstance(one, type) and one.__module__ == module]
     tools = [one.__name__ for one in own if not one.__name__.startswith("_") and declarations_of(one)]

@@ -171,6 +171,14 @@ class Tab:
                 raise AssertionError(f"expected the cards {list(wanted)}, found {found}\n{self.log.inner_text()}")
             self.page.wait_for_timeout(30)
 
+    def still(self) -> str:
+        """Wait until the conversation's text has been the same for half a second, and return it."""
+        before, now = "", self.text()
+        while now != before:
+            self.page.wait_for_timeout(500)
+            before, now = now, self.text()
+        return now
+
     def text(self) -> str:
         """The conversation as text, all of it unfolded, without durations and times."""
         self.cards()

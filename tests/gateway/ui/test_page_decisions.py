@@ -160,6 +160,7 @@ def test_a_message_stops_the_calls_that_wait_and_the_button_says_so(server: Page
     tab.has_cards(*[("order", "stopped")] * 3)
 
 
+@pytest.mark.soak
 def test_a_form_stays_when_the_server_is_started_again(server: PageServer, tabs: Tabs) -> None:
     tab = asked(tabs)
     tab.card("order").press("Edit")
@@ -176,6 +177,7 @@ def test_a_form_stays_when_the_server_is_started_again(server: PageServer, tabs:
     assert ordered(server) == ["3 coffee"]
 
 
+@pytest.mark.soak
 def test_a_form_that_is_too_late_says_so(server: PageServer, tabs: Tabs) -> None:
     first = asked(tabs)
     second = tabs.new(first.thread)

@@ -200,19 +200,19 @@ def test_a_reload_changes_nothing(state: str, server: PageServer, tabs: Tabs) ->
     tab = tabs.new()
     it.begin(server, tab)
     tab.has_cards(*it.cards)
-    before = tab.text()
+    before = tab.still()
     tab.reload()
     tab.has_cards(*it.cards)
-    assert tab.text().splitlines() == before.splitlines()
+    assert tab.still().splitlines() == before.splitlines()
     it.end(server, tab)
     tab.sees(it.says)
     tab.has_cards(*it.last)
     tab.is_idle()
-    before = tab.text()
+    before = tab.still()
     tab.reload()
     tab.sees(it.says)
     tab.has_cards(*it.last)
-    assert tab.text().splitlines() == before.splitlines()
+    assert tab.still().splitlines() == before.splitlines()
     assert plain(server) == it.effects
 
 

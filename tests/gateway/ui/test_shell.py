@@ -124,6 +124,7 @@ def test_the_choices_for_a_new_thread_are_kept(choosing: str, tabs: Tabs) -> Non
     expect(tab.page.get_by_label("Format of tool calls")).to_have_value("hermes")
 
 
+@pytest.mark.soak
 def test_a_deleted_thread_is_gone_everywhere(server: PageServer, tabs: Tabs) -> None:
     tab = started(tabs)
     other = tabs.new(tab.thread)
