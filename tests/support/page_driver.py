@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import suppress
 from typing import Any, Final
 
 from browser import chromium
@@ -202,8 +203,13 @@ class Card:
         self.place.get_by_role("button", name=name, exact=True).click()
 
     def approve(self) -> None:
-        """Let it run."""
-        self.press("Approve")
+        """Let it run; once more if the focus has just come to the card, and its buttons were still dead."""
+        button = self.place.get_by_role("button", name="Approve", exact=True)
+        button.click()
+        with suppress(AssertionError):
+            expect(button).to_be_hidden(timeout=1_000)
+        if button.is_visible():
+            button.click()
 
     def always(self) -> None:
         """Let it run, and all further calls of this tool in this thread."""
