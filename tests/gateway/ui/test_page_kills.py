@@ -14,8 +14,9 @@ import pytest
 from page_driver import Tab, Tabs
 from page_server import PageServer
 from playwright.sync_api import Error, expect
+from scenario_kit import SOAK
 
-KILLS: Final = int(os.environ.get("AGENTKIT_KILLS", "200"))
+KILLS: Final = int(os.environ.get("AGENTKIT_KILLS", "200" if SOAK else "6"))
 MOST: Final = 3  # kills of one conversation
 WORDS: Final = {
     "orders": (["order"] * 3, "All settled."),
