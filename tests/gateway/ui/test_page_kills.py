@@ -48,6 +48,9 @@ def act(server: PageServer, tab: Tab, dice: random.Random) -> str:
                 card.did_not_happen()
             return "outcome"
         if state == "waiting for you":
+            if card.place.get_by_role("button", name="Deny", exact=True).is_visible():
+                card.press("Deny")  # the form stayed open while the server was dead
+                return "deny"
             if dice.random() < 0.7:
                 card.approve()
                 return "approve"
