@@ -45,8 +45,8 @@ def play(server: PageServer, tab: Tab, word: str) -> str:
         assert time.monotonic() < end, tab.log.inner_text()
         tab.page.wait_for_timeout(100)
     tab.is_idle()
-    tab.page.wait_for_timeout(300)  # what is stored of the reply comes after it
-    return tab.text()
+
+    return tab.still()  # what is stored of the reply comes after it
 
 
 @pytest.mark.soak

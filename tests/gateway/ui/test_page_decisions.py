@@ -38,7 +38,7 @@ def test_what_one_tab_decides_the_other_shows(server: PageServer, tabs: Tabs) ->
     for tab in (first, second):
         tab.sees("That is settled.")
         tab.has_cards(("order", DONE))
-    assert first.text() == second.text()
+    assert first.still() == second.still()
     assert ordered(server) == ["3 tea"]
 
 
@@ -232,12 +232,12 @@ def test_stop_at(state: str, again: bool, server: PageServer, tabs: Tabs) -> Non
     tab.has_cards(*cards)
     if held:
         server.release(held)
-    before = tab.text()
+    before = tab.still()
     if again:
         tab.reload()
         tab.has_cards(*cards)
         tab.is_idle()
-        assert tab.text().splitlines() == before.splitlines()
+        assert tab.still().splitlines() == before.splitlines()
     tab.say("hello")
     tab.sees("Hello there.")
     tab.has_cards(*cards)
@@ -286,10 +286,10 @@ def test_a_message_while_it_answers_is_queued(server: PageServer, tabs: Tabs) ->
     tab.sees("Hello there.")
     tab.is_idle()
     tab.has_cards(("slow", DONE))
-    before = tab.text()
+    before = tab.still()
     tab.reload()
     tab.sees("Hello there.")
-    assert tab.text().splitlines() == before.splitlines()
+    assert tab.still().splitlines() == before.splitlines()
 
 
 @pytest.mark.soak

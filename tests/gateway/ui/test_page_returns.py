@@ -232,8 +232,8 @@ def test_after_the_death_of_the_server(state: str, reloads: bool, server: PageSe
     tab.sees(it.says)
     tab.has_cards(*it.last)
     tab.is_idle()
-    before = tab.text()
+    before = tab.still()
     tab.reload()
     tab.sees(it.says)
-    assert tab.text().splitlines() == before.splitlines()
+    assert tab.still().splitlines() == before.splitlines()
     assert plain(server) == it.effects
