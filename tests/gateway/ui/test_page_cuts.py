@@ -45,7 +45,6 @@ def play(server: PageServer, tab: Tab, word: str) -> str:
         assert time.monotonic() < end, tab.log.inner_text()
         tab.page.wait_for_timeout(100)
     tab.is_idle()
-
     return tab.still()  # what is stored of the reply comes after it
 
 
