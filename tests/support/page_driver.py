@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from browser import chromium
-from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Locator, Page, Request, expect
+from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Error, Locator, Page, Request, expect
 
 SECONDS: Final = 15.0  # that a state may take to show: a busy machine
 
@@ -208,8 +208,9 @@ class Card:
         button.click()
         with suppress(AssertionError):
             expect(button).to_be_hidden(timeout=1_000)
-        if button.is_visible():
-            button.click()
+        with suppress(Error):  # it is on its way
+            if button.is_visible():
+                button.click(timeout=1_000)
 
     def always(self) -> None:
         """Let it run, and all further calls of this tool in this thread."""
