@@ -137,6 +137,10 @@ class Tab:
         for text in texts:
             expect(self.log).not_to_contain_text(text)
 
+    def runs(self) -> None:
+        """Wait until the page shows that a run is live; the server knows it before."""
+        expect(self.page.get_by_role("button", name="Stop", exact=True)).to_be_visible()
+
     def is_idle(self) -> None:
         """Wait until nothing runs or waits: there is nothing to stop."""
         expect(self.page.get_by_role("button", name="Stop", exact=True)).to_be_hidden()

@@ -143,6 +143,7 @@ def test_escape_stops_and_the_draft_stays(server: PageServer, tabs: Tabs) -> Non
     server.hold("model", 3)
     tab.say("long")
     server.until_held("model")
+    tab.runs()
     tab.box.fill("later")
     tab.box.press("Escape")
     tab.is_idle()

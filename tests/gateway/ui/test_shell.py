@@ -198,6 +198,7 @@ def test_everything_by_keyboard(server: PageServer, tabs: Tabs) -> None:
     keys.type("slow")
     keys.press("Enter")
     server.until_held("slow")
+    tab.runs()
     keys.press("Escape")
     tab.is_idle()
     assert [effect["tool"] for effect in server.effects] == ["order", "slow"]
