@@ -24,13 +24,13 @@ from agentkit.cli import main
 
 NAMES = frozenset(formats.names())
 
-# No deadline: the machine is shared, and one slow example says nothing about the code. The suite draws the same 25
+# No deadline: the machine is shared, and one slow example says nothing about the code. The suite draws the same 12
 # examples of each property every time; a manual soak draws new ones, as many as it asks for.
 EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "0"))
 settings.register_profile(
     "soak", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=max(EXAMPLES, 100)
 )
-settings.register_profile("suite", settings.get_profile("soak"), derandomize=True, database=None, max_examples=25)
+settings.register_profile("suite", settings.get_profile("soak"), derandomize=True, database=None, max_examples=12)
 SOAK = "AGENTKIT_EXAMPLES" in os.environ and not os.environ.get("CI")
 settings.load_profile("soak" if SOAK else "suite")
 

@@ -94,7 +94,7 @@ def read(format: Format, text: str) -> list[Event]:
 
 
 @given(call=shapes, section=sections, made=st.lists(st.sampled_from(ARGUMENTS), min_size=1, max_size=2), data=st.data())
-@settings(max_examples=EXAMPLES or 300)
+@settings(max_examples=EXAMPLES or 100)
 def test_every_declaration_obeys_the_laws_or_is_refused(
     call: tuple[FormatPart, ...], section: Section | None, made: list[ToolCall], data: Any
 ) -> None:

@@ -130,7 +130,7 @@ def check(format: Format, text: str) -> None:
 
 @pytest.mark.share(2)
 @given(format=formats(), data=st.data())
-@settings(max_examples=EXAMPLES or 300)
+@settings(max_examples=EXAMPLES or 60)
 def test_no_result_holds_a_call_or_ends_its_wrapper(format: Format | None, data: st.DataObject) -> None:
     if format is None:
         return

@@ -296,7 +296,7 @@ def test_calls_before_the_damage_survive(format: Format) -> None:
     holds(format, rule, good=one_call, data=st.data())
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=plain.filter(lambda t: "<" not in t), where=st.floats(0, 1), slip=st.sampled_from(["", '"', "}", ",", "x"]))
 def test_after_damaged_json_the_next_call_is_answered_and_does_not_run(text: str, where: float, slip: str) -> None:
     """It runs if the first one is read after all, or is text."""

@@ -140,7 +140,7 @@ def without_digits(value: Any) -> Any:
     return value
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(text=expressions)
 def test_what_python_means_or_an_error(text: str) -> None:
     got = read(text)
