@@ -23,7 +23,7 @@ ABOUT_REPLY: Final = (
     *("groundingMetadata", "urlContextMetadata", "citationMetadata", "safetyRatings"),
     *("logprobsResult", "groundingAttributions"),
 )
-"""The fields beside a reply's parts that say something about it. They are kept, and not sent back."""
+"""The fields of a candidate that say something about its parts. They are kept, and not sent back."""
 
 _UNREAD_CALLS: Final = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL")
 """The ends of replies with a call that Google could not read, or that nobody offered; `finishMessage` quotes it."""
@@ -121,7 +121,7 @@ class GeminiWire:
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """The usage of a response: thinking is counted beside the reply, and what its own tools read beside the prompt."""
+    """The usage of a response. Google counts thinking separately from the reply, and its tools' input from the prompt."""
     thoughts = count_of(usage.get("thoughtsTokenCount"))
     return make_usage(
         prompt=count_of(usage.get("promptTokenCount")) + count_of(usage.get("toolUsePromptTokenCount")),
