@@ -17,7 +17,7 @@ _HAVE: Final[Mapping[str, str]] = {
     "agentkit.errors": "ERROR_CODES ErrorCode ProviderErrorKind StoreConflict ThreadExists ThreadNotFound",
     "agentkit.agent": "BudgetSpent Decision Hook Lifecycle RunEnded RunFinish RunOptions RunStarted RunStream Settings "
     "TurnEnded TurnStarted dicts_from messages_from",
-    "agentkit.models": "AnthropicModel ClosableModel OpenAIModel ResponsesModel TextCalling",
+    "agentkit.models": "AnthropicModel ClosableModel GeminiModel OpenAIModel ResponsesModel TextCalling",
     "agentkit.threads": "Call Compaction Entry Log SQLiteStore Store Thread open_store",
     "agentkit.testing": "Recording Replay STORE_CHECKS ScriptedModel StoreCheck",
     "agentkit.formats": "Element Format Limits Node OutputSchema Parser ToolSpec parse quarantine render_calls "
@@ -75,6 +75,7 @@ FOREIGN: Final[Mapping[str, str]] = {
     **_same(_MODEL, "ChatOpenAI", "ChatAnthropic", "AsyncOpenAI", "OpenAI", "Anthropic", "AsyncAnthropic"),
     **_same(_MODEL, "init_chat_model", "LiteLLMModel", "OpenAIChatModel", "OpenAIChatCompletionsModel", "LLM"),
     **_same(_MODEL, "OpenAIResponsesModel", "OpenAIProvider", "set_default_openai_client", "set_default_openai_key"),
+    **_same(_MODEL, "GoogleModel", "ChatGoogleGenerativeAI", "ChatVertexAI", "Gemini"),
     **_same(_MODEL, "Client", "InferenceClientModel", "OpenAIServerModel", "make_llm_api_call", "LLMError"),
     **_same("each setting is an argument: Agent(…, temperature=0), or agent.run('…', temperature=0)", "ModelSettings"),
     **_same("each setting is an argument: Agent(…, temperature=0), or agent.run('…', temperature=0)", "RunConfig"),

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from agentkit.checks.unicode import clean
-from agentkit.errors import ConfigError
+from agentkit.errors import ConfigError, install_command
 from agentkit.messages import (
     AssistantMessage,
     FilePart,
@@ -43,10 +43,10 @@ FILES: Final = FilesTaken(*(("text/*", "application/*", "audio/*", "video/*"),) 
 """What it takes: the API itself refuses the types that a model cannot read. Source: Google, "File input methods"."""
 
 IDS: Final = valid_history.IdRule(limit=64)
-"""Ours, which are not sent: a call goes back under the id that Google gave it, or without one, by its name."""
+"""The rule for agentkit's ids, which are not sent: a call goes back with the id that Google gave it, or with none."""
 
-_THIRD: Final = re.compile(r"(?:.*/)?gemini-(?:[3-9]|\d\d)")
-"""Models from Gemini 3 on: they require signatures, take images in results, and a schema beside tools."""
+_THIRD: Final = re.compile(r"(?:.*/)?gemini-(?:[3-9]|\d\d|[a-z-]+-latest$)")
+"""Models from Gemini 3 on: they require signatures, take images in results, and a schema together with tools."""
 
 UNSIGNED: Final = "skip_thought_signature_validator"
 """The signature of a call that another model made. Source: Google, "Thought signatures", FAQ."""
@@ -87,7 +87,7 @@ def gemini_contents(
 ) -> list[dict[str, Any]]:
     """A conversation as contents of user and model in turn; system text is omitted.
 
-    Results have a content to themselves: a model overlooks a user's text beside them. Source: pydantic-ai#4210.
+    No content has results and a user's text: some models overlook the text. Source: pydantic-ai#4210.
     """
     make = partial(_contents, provider=provider, written=written, third=third)
     sent = (rendered or RenderCache()).of(("gemini", provider, third), messages, make, (written,))
@@ -99,17 +99,19 @@ def _contents(
 ) -> list[dict[str, Any]]:
     contents: list[dict[str, Any]] = []
     last: type[Message] | None = None
-    forms: dict[str, Mapping[str, Any]] = {}  # of the calls before
+    asked: dict[str, Mapping[str, Any]] = {}  # the calls so far, as they are sent
     for message in valid_history.conversation(messages, IDS, taken, written):
         match message:
             case SystemMessage():
                 continue
             case AssistantMessage(content):
                 own = [part for part in content if isinstance(part, ProviderPart) and part.provider == provider]
-                forms |= {part.call_id: part.data for part in own if part.call_id}
+                forms = {part.call_id: part.data for part in own if part.call_id}
                 parts = list(_signed(_said(content, provider, forms), third))
+                sent = [part["functionCall"] for part in parts if "functionCall" in part]
+                asked |= {call.id: one for call, one in zip(message.calls, sent, strict=True)}
             case ToolMessage():
-                parts = _result(message, forms.get(message.call_id, {}), third)
+                parts = _result(message, asked[message.call_id], third)
             case _:
                 parts = list(_content(message.content))
         if parts and type(message) is last:
@@ -139,12 +141,11 @@ def _file(part: ImagePart | FilePart) -> dict[str, Any]:
     return {"fileData": {**({"mimeType": kind} if kind else {}), "fileUri": clean(url)}}
 
 
-def _result(message: ToolMessage, form: Mapping[str, Any], third: bool) -> list[dict[str, Any]]:
-    """A result; images stand in it, or after it for models that take none there."""
-    id = {"id": form["id"]} if "id" in form else {}
+def _result(message: ToolMessage, call: Mapping[str, Any], third: bool) -> list[dict[str, Any]]:
+    """A result with its images, which follow it for models that take none in it."""
     key = "output" if message.error is None else "error"
     images = [_file(part) for part in message.content if isinstance(part, ImagePart)]
-    response: dict[str, Any] = {**id, "name": valid_history.fit_name(message.name)}
+    response: dict[str, Any] = {name: call[name] for name in ("id", "name") if name in call}
     response["response"] = {key: clean(message.text)}
     if third and images:
         response["parts"] = images
@@ -175,7 +176,7 @@ def _signed(parts: Iterable[dict[str, Any]], third: bool) -> Iterator[dict[str, 
         elif waiting:
             yield {"text": "", **waiting}
         waiting = part if part.keys() == {SIGNATURE} else {}
-        if "functionCall" in part and not called:  # those beside it have none
+        if "functionCall" in part and not called:  # further calls have none
             part, called = {SIGNATURE: UNSIGNED, **part}, True
         if not waiting:
             yield part
@@ -209,7 +210,7 @@ class GeminiModel(RemoteModel):
         super().__init__(model, settings)
 
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
-        if valid_history.may_call(request) and not _THIRD.match(self.model):
+        if request.tools and not _THIRD.match(self.model):
             # "Function calling with a response mime type: 'application/json' is unsupported"
             request = valid_history.output_in_prompt(request, constrained=False)
         check_files(self.name, request.messages, FILES)
@@ -226,8 +227,11 @@ class GeminiModel(RemoteModel):
         return GeminiWire(self.provider, schemas)
 
     def _made_client(self) -> SentRequests:
-        from google.auth.exceptions import GoogleAuthError
-        from google.genai import Client
+        try:
+            from google.auth.exceptions import GoogleAuthError
+            from google.genai import Client
+        except ModuleNotFoundError as e:
+            raise ConfigError(f"{self.name} needs Google's SDK: {install_command('gemini')}") from e
 
         def made(http_client: Any) -> Any:
             url = self._address.url
