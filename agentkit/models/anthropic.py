@@ -128,13 +128,17 @@ def _messages(messages: Sequence[Message], taken: Taken, provider: str, written:
 def _content(parts: Sequence[UserPart]) -> Iterator[dict[str, Any]]:
     """Blocks of text, images and documents; blank text, which the API refuses, is omitted."""
     for part in parts:
-        if isinstance(part, ImagePart):
-            yield {"type": "image", "source": _image_source(part)}
-        elif isinstance(part, FilePart):
-            title = {"title": clean(part.name)} if part.name else {}
-            yield {"type": "document", "source": _document_source(part), **title}
+        if not isinstance(part, TextPart):
+            yield media_block(part)
         elif part.text.strip():
             yield {"type": "text", "text": clean(part.text)}
+
+
+def media_block(part: ImagePart | FilePart) -> dict[str, Any]:
+    """An image or a document, which the API takes, as a content block."""
+    if isinstance(part, ImagePart):
+        return {"type": "image", "source": _image_source(part)}
+    return {"type": "document", "source": _document_source(part), **({"title": clean(part.name)} if part.name else {})}
 
 
 def _image_source(image: ImagePart) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from agentkit.models.chat_calls import WhichCall
 from agentkit.models.chat_choices import Choice, calls_of, place_of
 from agentkit.models.chat_thinking import ChatThinking
 from agentkit.models.conversion import Conversion
-from agentkit.models.files_taken import TEXTS, FilesTaken, as_text, check_files, is_text, name_of
+from agentkit.models.files_taken import TEXTS, FilesTaken, check_files, is_text, name_of, text_of_file
 from agentkit.models.finishes import finish, meaning, retracts
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.native import NativeCalls
@@ -84,7 +84,7 @@ def _messages(
     messages: Sequence[Message], taken: Taken, provider: str, written: Set[str], by_url: bool
 ) -> list[dict[str, Any]]:
     rendered: list[dict[str, Any]] = []
-    content = partial(_content, by_url=by_url)
+    content = partial(valid_history.text_or_parts, text_type="text", media=partial(media_part, by_url=by_url))
     said: list[UserPart] | None = None  # by the user, since the last message in another role
     for message in valid_history.conversation(messages, IDS, taken, written):
         if isinstance(message, UserMessage):
@@ -103,14 +103,12 @@ def _messages(
     return rendered
 
 
-def _content(parts: Sequence[UserPart], by_url: bool) -> str | list[dict[str, Any]]:
-    shown = [as_text(part) if isinstance(part, FilePart) and is_text(part) else part for part in parts]
-    return valid_history.text_or_parts(shown, "text", partial(_media, by_url=by_url))
-
-
-def _media(part: ImagePart | FilePart, by_url: bool) -> dict[str, Any]:
+def media_part(part: ImagePart | FilePart, by_url: bool = False) -> dict[str, Any]:
+    """An image or a file, which the API takes, as a content part; for `by_url` see `Server`."""
     if isinstance(part, ImagePart):
         return {"type": "image_url", "image_url": {"url": clean(part.data_url)}}
+    if is_text(part):
+        return {"type": "text", "text": clean(f"{name_of(part)}:\n\n{text_of_file(part)}")}
     if part.kind == "document":
         return {"type": "file", "file": {"filename": name_of(part), "file_data": part.data_url}}
     if not by_url and part.media_type in _AUDIO:

@@ -110,7 +110,8 @@ def _items(messages: Sequence[Message], taken: Taken, provider: str, written: Se
     return items
 
 
-def _media(part: ImagePart | FilePart) -> dict[str, Any]:
+def media_item(part: ImagePart | FilePart) -> dict[str, Any]:
+    """An image or a file, which the API takes, as a content part."""
     if isinstance(part, ImagePart):
         return {"type": "input_image", "image_url": clean(part.data_url), "detail": "auto"}
     if part.url is not None:
@@ -118,7 +119,7 @@ def _media(part: ImagePart | FilePart) -> dict[str, Any]:
     return {"type": "input_file", "filename": name_of(part), "file_data": part.data_url}
 
 
-_content = partial(valid_history.text_or_parts, text_type="input_text", media=_media)
+_content = partial(valid_history.text_or_parts, text_type="input_text", media=media_item)
 
 
 def _assistant(
