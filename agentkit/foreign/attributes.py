@@ -387,7 +387,7 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("process", "process_streaming_response", "process_non_streaming_response", "run", "stream", "feed"),
         **_same("process", "process_response", "parse", "execute"),
     },
-    "RemoteModel": _MODEL,
+    "SdkModel": _MODEL,
     "ScriptedModel": {**_MODEL, **_SCRIPT},
     "TextCalling": _MODEL,
     "Thread": {
