@@ -9,6 +9,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, ClassVar, Final
 
+from agentkit.checks.message_values import text_in
 from agentkit.checks.unicode import clean
 from agentkit.events import SourceEvent, Text
 from agentkit.messages import (
@@ -27,7 +28,7 @@ from agentkit.messages import (
 from agentkit.models import prefill, valid_history
 from agentkit.models.base import ModelRequest
 from agentkit.models.caching import add_marks
-from agentkit.models.files_taken import TEXTS, FilesTaken, check_files, is_text, text_of_file
+from agentkit.models.files_taken import TEXTS, FilesTaken, check_files
 from agentkit.models.messages_wire import MessagesWire, events_of
 from agentkit.models.provider import RemoteModel, offered_schemas
 from agentkit.models.render_cache import RenderCache, Taken
@@ -153,8 +154,8 @@ def _image_source(image: ImagePart) -> dict[str, Any]:
 def _document_source(file: FilePart) -> dict[str, Any]:
     if file.url is not None:
         return {"type": "url", "url": clean(file.url)}
-    if is_text(file):  # a text of any type is a plain one
-        return {"type": "text", "media_type": "text/plain", "data": clean(text_of_file(file))}
+    if (text := text_in(file.data, file.media_type)) is not None:  # a text of any type is a plain one
+        return {"type": "text", "media_type": "text/plain", "data": text}
     return {"type": "base64", "media_type": file.media_type, "data": file.base64}
 
 

@@ -10,7 +10,7 @@ from agentkit.errors import ConfigError
 from agentkit.messages import FilePart, Message, UserMessage
 
 TEXTS: Final = ("text/*", "application/json")
-"""The types of documents that are text in UTF-8: an API without documents is sent the text."""
+"""The types of documents that are text (`text_in`): an API without documents is sent the text."""
 
 
 class FilesTaken(NamedTuple):
@@ -52,16 +52,6 @@ def check_file(model: str, part: FilePart, taken: FilesTaken) -> None:
     if not _fits(part, taken.inline if part.url is None else taken.urls):
         how = "" if part.url is None else " by URL"
         raise ConfigError(f"{model}: takes no {part.kind}{how} ({part.media_type}); it takes {taken}")
-
-
-def is_text(part: FilePart) -> bool:
-    """Return whether a file is a text whose bytes are known."""
-    return part.data is not None and _fits(part, TEXTS)
-
-
-def text_of_file(part: FilePart) -> str:
-    """The text of a text document; bytes that are not UTF-8 are replaced."""
-    return (part.data or b"").decode("utf-8-sig", "replace")
 
 
 def name_of(part: FilePart) -> str:

@@ -7,6 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
+from agentkit.checks.message_values import text_in
 from agentkit.checks.unicode import Joiner, clean
 from agentkit.errors import ProviderError
 from agentkit.events import SourceEvent, Text, Usage
@@ -30,7 +31,7 @@ from agentkit.models.chat_calls import WhichCall
 from agentkit.models.chat_choices import Choice, calls_of, place_of
 from agentkit.models.chat_thinking import ChatThinking
 from agentkit.models.conversion import Conversion
-from agentkit.models.files_taken import TEXTS, FilesTaken, check_files, is_text, name_of, text_of_file
+from agentkit.models.files_taken import TEXTS, FilesTaken, check_files, name_of
 from agentkit.models.finishes import finish, meaning, retracts
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.native import NativeCalls
@@ -107,8 +108,8 @@ def media_part(part: ImagePart | FilePart, by_url: bool = False) -> dict[str, An
     """An image or a file, which the API takes, as a content part; for `by_url` see `Server`."""
     if isinstance(part, ImagePart):
         return {"type": "image_url", "image_url": {"url": clean(part.data_url)}}
-    if is_text(part):
-        return {"type": "text", "text": clean(f"{name_of(part)}:\n\n{text_of_file(part)}")}
+    if (text := text_in(part.data, part.media_type)) is not None:
+        return {"type": "text", "text": f"{name_of(part)}:\n\n{text}"}
     if part.kind == "document":
         return {"type": "file", "file": {"filename": name_of(part), "file_data": part.data_url}}
     if not by_url and part.media_type in _AUDIO:
