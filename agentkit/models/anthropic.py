@@ -28,7 +28,7 @@ from agentkit.messages import (
 from agentkit.models import prefill, valid_history
 from agentkit.models.base import ModelRequest
 from agentkit.models.caching import add_marks
-from agentkit.models.files_taken import TEXTS, FilesTaken, check_files
+from agentkit.models.files_taken import TEXTS, FilesTaken
 from agentkit.models.messages_wire import MessagesWire, events_of
 from agentkit.models.provider import RemoteModel, offered_schemas
 from agentkit.models.render_cache import RenderCache, Taken
@@ -202,6 +202,7 @@ class AnthropicModel(RemoteModel):
     vendor = ANTHROPIC
     method = "messages"
     required: ClassVar = {"messages": [], "max_tokens": 1}
+    files = FILES
     as_streamed = staticmethod(events_of)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
@@ -221,7 +222,6 @@ class AnthropicModel(RemoteModel):
         output = request.output_schema
         if output is not None and not (self.is_official_host and flavours.anthropic_output(output)):
             request = valid_history.output_in_prompt(request, constrained=False)
-        check_files(self.name, request.messages, FILES)
         body = messages_body(request, self.model, self.provider)
         if not self.continues:
             body["messages"] = prefill.complete(body["messages"])

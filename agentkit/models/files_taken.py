@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentkit.checks.unicode import clean
 from agentkit.errors import ConfigError
 from agentkit.messages import FilePart, Message, UserMessage
+
+if TYPE_CHECKING:
+    from agentkit.models.base import Model
 
 TEXTS: Final = ("text/*", "application/json")
 """The types of documents that are text (`text_in`): an API without documents is sent the text."""
@@ -45,6 +48,13 @@ def check_files(model: str, messages: Iterable[Message], taken: FilesTaken) -> N
         for part in message.content if isinstance(message, UserMessage) else ():
             if isinstance(part, FilePart):
                 check_file(model, part, taken)
+
+
+def check_model_files(model: Model, messages: Iterable[Message]) -> None:
+    """Refuse what `check_files` refuses before it is stored, if the model says what it takes (`model.files`)."""
+    inner = getattr(model, "inner", model)  # of text calling
+    if (taken := getattr(inner, "files", None)) is not None:
+        check_files(model.name, messages, taken)
 
 
 def check_file(model: str, part: FilePart, taken: FilesTaken) -> None:

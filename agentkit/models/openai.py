@@ -31,7 +31,7 @@ from agentkit.models.chat_calls import WhichCall
 from agentkit.models.chat_choices import Choice, calls_of, place_of
 from agentkit.models.chat_thinking import ChatThinking
 from agentkit.models.conversion import Conversion
-from agentkit.models.files_taken import TEXTS, FilesTaken, check_files, name_of
+from agentkit.models.files_taken import TEXTS, FilesTaken, name_of
 from agentkit.models.finishes import finish, meaning, retracts
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.native import NativeCalls
@@ -340,12 +340,12 @@ class OpenAIModel(RemoteModel):
     def __init__(self, model: str, settings: ModelSettings | None = None) -> None:
         super().__init__(model, settings)
         self._conversion = Conversion(self.name, self.server)
+        self.files = FILES if self.server is None else SERVERS[self.server].files
 
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
         own = self.is_vendor_api
         fitted = request if own else self._conversion.fit(valid_history.describe_output(request))
         server = SERVERS.get(self.server or "")
-        check_files(self.name, request.messages, FILES if server is None else server.files)
         body = chat_body(fitted, self.model, self.provider, server is not None and server.by_url)
         # OpenAI's reasoning models refuse the old name, most other servers do not know the new one
         body["max_completion_tokens" if own else "max_tokens"] = self._max_tokens(request)

@@ -28,7 +28,7 @@ from agentkit.messages import (
 )
 from agentkit.models import prefill, valid_history
 from agentkit.models.base import ModelRequest
-from agentkit.models.files_taken import FilesTaken, check_files, name_of
+from agentkit.models.files_taken import FilesTaken, name_of
 from agentkit.models.provider import RemoteModel, offered_schemas
 from agentkit.models.render_cache import RenderCache, Taken
 from agentkit.models.responses_wire import ResponsesWire, events_of
@@ -172,11 +172,11 @@ class ResponsesModel(RemoteModel):
     prefix = "responses"
     vendor = OPENAI
     method = "responses"
+    files = FILES
     as_streamed = staticmethod(events_of)
 
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
         asked = request if self.is_vendor_api else valid_history.describe_output(request)
-        check_files(self.name, request.messages, FILES)
         body = responses_body(asked, self.model, self.provider)
         said = body["input"] if self.continues else prefill.complete(body["input"])
         limit, temperature = self._max_tokens(request), self._temperature(request)

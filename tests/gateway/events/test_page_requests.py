@@ -11,8 +11,10 @@ from page_shop import PNG
 from agentkit.agent import Approved, Denied, call_hash
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.events import chat_input_of, check_decisions, input_of
+from agentkit.gateway.events.ag_ui import content_of
+from agentkit.gateway.events.ag_ui_request import said_in
 from agentkit.gateway.events.page_request import GivenDecision, NewMessage
-from agentkit.messages import AssistantMessage, ImagePart, TextPart, ToolCall, UserMessage
+from agentkit.messages import AssistantMessage, FilePart, ImagePart, TextPart, ToolCall, UserMessage, user
 
 CALL: Final = ToolCall("c:1", "add", {"a": 1})
 ID: Final = f"c:1:{call_hash(CALL)}"
@@ -125,7 +127,10 @@ TOOL: Final = {"name": "show", "description": "Show it.", "parameters": {}}
         ),
         ({"runId": "a\nb"}, "runId: expected an id of 1 to 200 printable characters"),
         ({"messages": [said("Hi", "")]}, "messages[0].id: expected an id"),
-        ({"messages": [said([{"type": "binary", "source": {}}])]}, "an agent reads text, images and files, found a part"),
+        (
+            {"messages": [said([{"type": "binary", "source": {}}])]},
+            "an agent reads text, images and files, found a part",
+        ),
         ({"messages": [said([{"type": "audio", "source": {}}])]}, "a file's data or URL"),
         ({"messages": [said([file("document", "text/plain"), file("document", "application/pdf")])]}, "no PDF file"),
         ({"messages": [said([{"type": "video", "source": {"type": "url", "value": "ftp://x/y"}}])]}, "an https URL"),
