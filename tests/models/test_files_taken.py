@@ -105,7 +105,7 @@ def test_text_mode_passes_files_to_the_model() -> None:
             "anthropic",
             VIDEO,
             {},
-            "(video/mp4); it takes documents (application/pdf, text/*, application/json) and images; by URL application/pdf",
+            "(video/mp4); it takes documents (application/pdf, text/*, application/json) and images; by URL ",
         ),
         ("anthropic", DOCX, {}, "anthropic:m: takes no document (application/vnd.openxml"),
         (
