@@ -4,6 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from agentkit import Agent, ConfigError, FilePart, ToolCall, model
+from agentkit.messages import ToolMessage
 from agentkit.testing import ScriptedModel
 from agentkit_tools.pdf import Pdf
 
@@ -39,7 +40,9 @@ with TemporaryDirectory() as folder:
     # 2. The model reads its text with a tool: any model can, and only the pages that it needs.
     read = ToolCall("call_1", "read_pdf", {"file_path": "report.pdf", "first_page": 1})
     result = Agent(ScriptedModel([read, "4 million."]), [Pdf(folder)]).run_sync("Revenue in report.pdf?")
-    print(result.messages[-2].text)
+    for message in result.messages:
+        if isinstance(message, ToolMessage):
+            print(message.text)
 
 # 3. A model whose API does not take a file says so before anything is sent.
 talk = FilePart(b"ID3", media_type="audio/mpeg")
