@@ -37,7 +37,7 @@ def to_json(event: Event | lifecycle.Lifecycle) -> dict[str, Any]:
     {'event': 'text', 'text': 'Hi'}
 
     Raises:
-        TypeError: it is no event.
+        TypeError: it is not an event.
     """
     if type(event) not in _NAMES:
         raise TypeError(f"to_json(…) expects an event, found {show_value(event)}")
@@ -125,7 +125,7 @@ def _hints(kind: type) -> Mapping[str, Any]:
 
 
 def _object(kind: Any, body: Any, at: str) -> Any:
-    """A named tuple or a dataclass of ours; a field that was written has its type, the others their defaults."""
+    """A named tuple or a dataclass of agentkit; a field that was written has its type, the others their defaults."""
     known = {name.lstrip("_"): name for name in _names(kind)}
     if not isinstance(body, Mapping) or (unknown := body.keys() - known.keys()):
         found = show_value(body) if not isinstance(body, Mapping) else f"the fields {', '.join(sorted(unknown))}"

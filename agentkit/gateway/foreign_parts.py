@@ -68,11 +68,11 @@ def file_of(part: ForeignPart, reader: str) -> FilePart:
     """A client's file.
 
     Args:
-        part: as it came.
+        part: the part, as the client sent it.
         reader: who reads it, for errors.
 
     Raises:
-        RequestRefused: status 400; it is no file, or only its own server has it.
+        RequestRefused: status 400; it is not a file, or only its own server has it.
     """
     name, url, kind = _named(part)
     try:

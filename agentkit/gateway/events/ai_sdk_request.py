@@ -33,7 +33,7 @@ def chat_input_of(body: Mapping[str, Any]) -> PageRequest:
         body: as `DefaultChatTransport` sends it.
 
     Raises:
-        RequestRefused: status 400; it asks for another answer to an old message, has a damaged file, or is no such
+        RequestRefused: status 400; it asks for another answer to an old message, has a damaged file, or is not such a
             request.
     """
     if body.get("trigger") == "regenerate-message":

@@ -323,7 +323,7 @@ _INSIDE: Final = "zq00000in"  # where a result's text goes, in its format's fram
 
 NO_PICTURES: Final = (
     "there is a picture or a file in the prompt, and a tokenizer has no tokens for it: omit tokenizer=, so that the "
-    "policy gets messages, or leave it out"
+    "policy gets messages, or remove it"
 )
 
 
