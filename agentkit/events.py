@@ -8,19 +8,19 @@ here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from operator import add
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
-from agentkit import messages
 from agentkit.checks.spelling import no_item
 from agentkit.errors import ErrorCode
 from agentkit.foreign.absent import suggest_attributes
 from agentkit.foreign.absent_imports import explained_module
-from agentkit.messages import ImagePart, ToolCall
+from agentkit.messages import ToolCall
 
 if TYPE_CHECKING:
+    from agentkit.agent.event_json import from_json as from_json
+    from agentkit.agent.event_json import to_json as to_json
     from agentkit.tool.result import ToolResult
 
 FinishReason = Literal[
@@ -342,38 +342,6 @@ def merge(events: Iterable[Event]) -> list[Event]:
     return out
 
 
-def as_json(event: Event) -> dict[str, Any]:
-    """An event as an object that JSON can express: its name as `event`, and its fields.
-
-    A call has `id`, `name` and `arguments`, and `format` and `raw` if it came as text; a result has `ok`, `text`, if it
-    failed `code`, and `images` if it has some.
-
-    >>> as_json(Text("Hi"))
-    {'event': 'text', 'text': 'Hi'}
-    """
-    name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
-    return {"event": name, **{key: _json(value) for key, value in event._asdict().items()}}
-
-
-def _json(value: Any) -> Any:
-    match value:
-        case ToolCall(id, name, arguments, format, raw):
-            call = {"id": id, "name": name, "arguments": dict(arguments)}
-            return call if format is None else {**call, "format": format, "raw": raw}
-        case messages.TextPart(text):
-            return text
-        case ImagePart():
-            return {"url": value.url} if value.data is None else {"media_type": value.media_type, "data": value.base64}
-        case tuple():
-            return [_json(one) for one in value]
-        case _ if hasattr(value, "ok"):  # a `ToolResult`, which is above this file
-            images = [_json(part) for part in value.content if isinstance(part, ImagePart)]
-            code = {} if value.ok else {"code": value.code}
-            return {"ok": value.ok, "text": value.text, **code, **({"images": images} if images else {})}
-        case _:
-            return value
-
-
 _STREAMED: Final = frozenset((Text, Thinking, Markup, InventedResult, ArgumentDelta))
 
 
@@ -384,4 +352,4 @@ def _same_value(last: Event, event: Event) -> bool:
     return event.key == last.key and event.index == last.index
 
 
-explained_module(__name__)
+explained_module(__name__, homes={"agentkit.agent.event_json": "from_json to_json"})

@@ -148,7 +148,7 @@ class FilePart:
     def kind(self) -> Literal["document", "audio", "video"]:
         """The kind of file, by its type."""
         first = self.media_type.partition("/")[0]
-        return first if first == "audio" or first == "video" else "document"
+        return "audio" if first == "audio" else "video" if first == "video" else "document"
 
     @property
     def base64(self) -> str:

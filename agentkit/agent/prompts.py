@@ -19,6 +19,7 @@ from agentkit.errors import ConfigError, show_value
 from agentkit.foreign import argument_names
 from agentkit.messages import (
     AssistantMessage,
+    FilePart,
     ImagePart,
     Message,
     SystemMessage,
@@ -27,10 +28,11 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    UserPart,
     user,
 )
 
-Prompt = Message | TextPart | ImagePart | Mapping[str, Any] | str
+Prompt = Message | UserPart | Mapping[str, Any] | str
 """One element of a prompt: see `messages_from`."""
 
 _NO_CALLS: Final[Mapping[str, str]] = {}
@@ -43,9 +45,9 @@ def messages_from(prompt: Prompt | Iterable[Prompt], *, calls: Mapping[str, str]
     True
 
     Args:
-        prompt: a string, a `TextPart` or `ImagePart`, a message, a dict in the format of OpenAI's chat API (any role,
-            with tool calls and results), or a list of these, oldest first. Consecutive strings and parts are one user
-            message.
+        prompt: a string, a `TextPart`, `ImagePart` or `FilePart`, a message, a dict in the format of OpenAI's chat API
+            (any role, with tool calls and results), or a list of these, oldest first. Consecutive strings and parts are
+            one user message.
         calls: the tool names of earlier calls, by id, for results among the dicts.
 
     Raises:
@@ -57,7 +59,7 @@ def messages_from(prompt: Prompt | Iterable[Prompt], *, calls: Mapping[str, str]
     messages: list[Message] = []
     spoken: list[Any] = []  # consecutive strings and parts
     for at, one in enumerate(items):
-        if isinstance(one, (str, TextPart, ImagePart)):
+        if isinstance(one, (str, TextPart, ImagePart, FilePart)):
             spoken.append(one)
             continue
         if spoken:
@@ -98,9 +100,10 @@ def dicts_from(messages: Iterable[Message], *, provider: str = "openai") -> list
         provider: whose own fields, such as thinking, are included: `openai`, or a compatible server as `host:port`.
 
     Raises:
-        ConfigError: it is something else than messages.
+        ConfigError: it is something else than messages, or a file has no form in such dicts.
     """
-    from agentkit.models.openai import chat_messages
+    from agentkit.models.files_taken import check_files
+    from agentkit.models.openai import FILES, chat_messages
 
     if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
         hint = "; write its messages: dicts_from(result.messages)" if hasattr(messages, "messages") else ""
@@ -112,15 +115,16 @@ def dicts_from(messages: Iterable[Message], *, provider: str = "openai") -> list
                 f"dicts_from(…) expects messages, found {show_value(one)} as item {at}; for a prompt in any other form "
                 "write dicts_from(messages_from(…))"
             )
+    check_files("OpenAI's chat messages", conversation, FILES)
     return chat_messages(conversation, provider)
 
 
 def _not_empty(message: Message, source: Any) -> Message:
     """The message, unless it is an empty user message: providers refuse those, or answer something arbitrary."""
     if isinstance(message, UserMessage) and not any(
-        isinstance(part, ImagePart) or part.text.strip() for part in message.content
+        not isinstance(part, TextPart) or part.text.strip() for part in message.content
     ):
-        raise ConfigError(f"a user message is empty: expected text or an image, found {show_value(source)}")
+        raise ConfigError(f"a user message is empty: expected text, an image or a file, found {show_value(source)}")
     return message
 
 
@@ -244,7 +248,7 @@ class ChatReader:
         return id
 
 
-def _parts(content: Any, at: str) -> list[TextPart | ImagePart]:
+def _parts(content: Any, at: str) -> list[Any]:
     if content is None:
         return []
     if isinstance(content, str):
@@ -254,14 +258,18 @@ def _parts(content: Any, at: str) -> list[TextPart | ImagePart]:
     raise ConfigError(f"{at}.content: expected a string, a list of content parts, or None, found {content!r:.100}")
 
 
-def _part(part: Any, at: str) -> TextPart | ImagePart:
+def _part(part: Any, at: str) -> UserPart:
     match part:
         case {"type": "text" | "refusal" as kind}:
             return TextPart(_string(part.get(kind), f"{at}.{kind}"))
         case {"type": "image_url", "image_url": {"url": str(url)}}:
-            return _image(url, at)
+            return ImagePart(*_source(url, at)) if url.startswith("data:") else ImagePart(url=url)
+        case {"type": "file", "file": {"file_data": str(url)} as file}:
+            return FilePart(*_source(url, at), name=_string(file.get("filename") or "", f"{at}.filename"))
+        case {"type": "input_audio", "input_audio": {"data": str(data), "format": "wav" | "mp3" as kind}}:
+            return FilePart(*_source(f"data:audio/{'mpeg' if kind == 'mp3' else kind};base64,{data}", at))
         case Mapping():
-            kinds = "text, refusal or image_url (with {'url': '…'})"
+            kinds = "text, refusal, image_url ({'url': '…'}), file ({'file_data': 'data:…'}) or input_audio"
             raise ConfigError(f"{at}: expected a content part of type {kinds}, found {show_value(part)}")
         case _:
             raise ConfigError(
@@ -269,21 +277,20 @@ def _part(part: Any, at: str) -> TextPart | ImagePart:
             )
 
 
-def _image(url: str, at: str) -> ImagePart:
-    if not url.startswith("data:"):
-        return ImagePart(url=url)
+def _source(url: str, at: str) -> tuple[bytes, str]:
+    """The bytes and the type in a data URL."""
     if (found := _DATA_URL.fullmatch(url)) is None:
-        raise ConfigError(f"{at}: expected a URL or a base64 data URL of an image, found {url[:60]!r}")
+        raise ConfigError(f"{at}: expected a base64 data URL, found {url[:60]!r}")
     try:
-        return ImagePart(base64.b64decode(found[2], validate=True), found[1])
+        return base64.b64decode(found[2], validate=True), found[1]
     except binascii.Error as e:
-        raise ConfigError(f"{at}: the image's data URL is not base64: {e}") from e
+        raise ConfigError(f"{at}: the data URL is not base64: {e}") from e
 
 
-def _text(part: TextPart | ImagePart, at: str) -> str:
+def _text(part: UserPart, at: str) -> str:
     if isinstance(part, TextPart):
         return part.text
-    raise ConfigError(f"{at}: an image is allowed only in a user message or a result")
+    raise ConfigError(f"{at}: an image or a file is allowed only in a user message, an image also in a result")
 
 
 def _string(value: Any, at: str) -> str:

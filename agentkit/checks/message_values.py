@@ -73,6 +73,13 @@ _TYPES: Final = {
 """Those that Python does not know everywhere, or by another name."""
 
 
+def text_in(data: bytes | None, media_type: str) -> str | None:
+    """The text of a file whose type is a text's, bytes that are not UTF-8 replaced; None for any other file."""
+    if data is None or not (media_type.startswith("text/") or media_type == "application/json"):
+        return None
+    return data.decode("utf-8-sig", "replace")
+
+
 def read_file(path: str | PathLike[str]) -> tuple[bytes, str, None, str]:
     """The arguments of a `FilePart` for a file.
 

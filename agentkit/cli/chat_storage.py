@@ -15,6 +15,7 @@ from agentkit.threads.log_reader import read_log
 from agentkit.threads.resume import is_unfinished
 from agentkit.threads.stored_answer import put
 from agentkit.tool.codec import from_json
+from agentkit.tool.output import label
 
 
 class InMemory:
@@ -121,7 +122,7 @@ class InThread:
                 continue
             message = from_json(entry.body["message"])
             assert isinstance(message, UserMessage)
-            self.others("".join(part.text for part in message.content if isinstance(part, TextPart)) or "(image)")
+            self.others("".join(p.text if isinstance(p, TextPart) else label(p) for p in message.content))
 
     def run(self) -> RunStream:
         """Let the model continue."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
+from agentkit.agent.lifecycle import RunEnded
 from agentkit.checks.unicode import clean_json
 from agentkit.cli.screen import Screen
 from agentkit.cli.terminal import as_json
-from agentkit.events import Event
-from agentkit.events import as_json as event_as_json
+from agentkit.events import Event, to_json
 
 if TYPE_CHECKING:
     from agentkit.agent import RunResult
@@ -25,12 +25,11 @@ class EventLines(Screen):
     def show(self, event: Event) -> None:
         """Write one event."""
         self._print_tool_output()
-        self._json(event_as_json(event))
+        self._json(to_json(event))
 
     def show_end(self, result: RunResult) -> None:
-        """Write why the run ended, its answer and its tokens."""
-        usage = result.usage._asdict()
-        self._json({"event": "run_ended", "finish": result.finish, "text": result.text, "usage": usage})
+        """Write how the run ended: its finish, its text, its messages and its tokens."""
+        self._json(to_json(RunEnded(result, None)))
 
     show_break = show_end
 

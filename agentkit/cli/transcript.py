@@ -10,12 +10,22 @@ from typing import Any, Final, NamedTuple
 from agentkit.checks.visible_text import visible
 from agentkit.cli.terminal import arguments, block, cells, duration, first_lines, plain, truncate
 from agentkit.events import Usage
-from agentkit.messages import AssistantMessage, ImagePart, TextPart, ThinkingPart, ToolCall, ToolMessage, UserMessage
+from agentkit.messages import (
+    AssistantMessage,
+    FilePart,
+    ImagePart,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 from agentkit.processor.approval import STARTED_BEFORE
 from agentkit.threads import Call, Entry, Log
 from agentkit.threads.resume import may_have_run
 from agentkit.threads.store import Body
 from agentkit.tool.codec import call_from_json, from_json
+from agentkit.tool.output import label
 
 LINES: Final = 12  # shown of one text, unless all are requested
 _QUIET: Final = ("stop", "tool_calls", None)  # finish reasons that are not shown
@@ -43,7 +53,7 @@ def words(log: Log, width: int) -> str:
     """The user's first words, in one line."""
     for entry in log.entries:
         if entry.kind == "message" and isinstance(message := from_json(entry.body["message"]), UserMessage):
-            return truncate(" ".join(p.text for p in message.content if isinstance(p, TextPart)) or "(image)", width)
+            return truncate(" ".join(p.text if isinstance(p, TextPart) else label(p) for p in message.content), width)
     return ""
 
 
@@ -224,9 +234,9 @@ def _count(n: int, noun: str) -> str:
 
 def _readable(content: Any) -> str:
     return "\n".join(
-        p.text.rstrip("\n") if isinstance(p, TextPart) else f"[image {p.url or p.media_type}]"
+        p.text.rstrip("\n") if isinstance(p, TextPart) else label(p)
         for p in content
-        if isinstance(p, (TextPart, ImagePart))
+        if isinstance(p, (TextPart, ImagePart, FilePart))
     )
 
 

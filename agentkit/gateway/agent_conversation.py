@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
-from agentkit.messages import AssistantMessage, ImagePart, Message, SystemMessage, TextPart, UserMessage
+from agentkit.gateway.foreign_parts import with_files
+from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart, UserMessage, UserPart
 
 THREAD_HEADER: Final = "x-agentkit-thread"
 """The header that names a request's thread, and that of a reply."""
@@ -49,16 +50,17 @@ def input_of(asked: ClientRequest) -> AgentInput:
     that a client writes must never be run.
 
     Raises:
-        RequestRefused: status 400; the request offers tools, asks for a schema, has a file, or does not end with words
-            of the user.
+        RequestRefused: status 400; the request offers tools, asks for a schema, has a file that only another
+            server has, or does not end with words of the user.
     """
     _refuse_what_an_agent_has(asked)
-    said = [one for message in asked.request.messages if (one := _words(message)) is not None]
-    last = asked.request.messages[-1] if asked.request.messages else None
+    messages = with_files(asked.request.messages, asked.parts, "an agent's conversation")
+    said = [one for message in messages if (one := _words(message)) is not None]
+    last = messages[-1] if messages else None
     if not isinstance(last, UserMessage) or _words(last) is None:
         raise RequestRefused(
             400,
-            f"{asked.model!r} is an agent, which answers its user: expected a user message with text or an image at "
+            f"{asked.model!r} is an agent, which answers its user: expected a user message with text or a file at "
             "the end of the conversation",
             "invalid_request",
             param="messages",
@@ -95,8 +97,6 @@ def _refuse_what_an_agent_has(asked: ClientRequest) -> None:
         found, param = "it cannot be offered others: omit `tools`, or send `tool_choice` none", "tools"
     elif request.output_schema is not None:
         found, param = "its replies have their own form: omit the schema", "response_format"
-    elif asked.parts:
-        found, param = "it reads text and images: omit files and audio", "messages"
     else:
         return
     raise RequestRefused(
@@ -117,5 +117,5 @@ def _words(message: Message) -> UserMessage | AssistantMessage | None:
             return None
 
 
-def _says(content: Sequence[TextPart | ImagePart]) -> bool:
-    return any(isinstance(part, ImagePart) or part.text.strip() for part in content)
+def _says(content: Sequence[UserPart]) -> bool:
+    return any(not isinstance(part, TextPart) or part.text.strip() for part in content)

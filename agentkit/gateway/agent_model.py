@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, get_args
 from agentkit.agent import Agent
 from agentkit.agent.delegate import terminating_words
 from agentkit.checks.bounds import TEXT, YES_OR_NO, Bounds, instance, one_of, or_none, refuse
-from agentkit.errors import AgentkitError
+from agentkit.errors import AgentkitError, ConfigError
 from agentkit.events import SourceEvent
 from agentkit.gateway.agent_conversation import REPEAT_HEADER, THREAD_HEADER, input_of, thread_of
 from agentkit.gateway.agent_reply import AgentReply, waiting_note
@@ -25,6 +25,7 @@ from agentkit.gateway.agent_runs import AgentRuns
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import ReplyWriter
 from agentkit.gateway.exchanges import Exchange, GatewayReply, ReadBody
+from agentkit.models.files_taken import check_model_files
 from agentkit.threads import ThreadManager
 from agentkit.tool import ToolRegistry
 
@@ -101,6 +102,10 @@ class AgentModel:
         """
         asked = exchange.wire.read(exchange.body)
         said, thread = input_of(asked), thread_of(exchange.headers, exchange.body)
+        try:
+            check_model_files(self.agent.model, said.messages)
+        except ConfigError as error:
+            raise RequestRefused(400, str(error), "unsupported_part", param="messages") from error
         repeat = exchange.headers.get(REPEAT_HEADER)
         agent = self.agent if thread is None else self._asking or self.agent
         runs = AgentRuns(agent, asked.model, said, thread, self._threads, repeat)

@@ -6,12 +6,12 @@ import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from agentkit.errors import show_value
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_schemas import client_schema
-from agentkit.messages import ImagePart, TextPart
+from agentkit.messages import ImagePart, TextPart, UserPart
 from agentkit.models.openai import function_of
 from agentkit.models.valid_history import fit_name
 from agentkit.toolspec import OutputSchema, ToolSpec
@@ -178,11 +178,12 @@ class ForeignParts:
 
 
 Part = TextPart | ImagePart
+P = TypeVar("P", bound=UserPart)
 
 
-def content_at(content: Any, at: str, read: Callable[[Fields, str], Part]) -> list[Part]:
+def content_at(content: Any, at: str, read: Callable[[Fields, str], P]) -> list[P | TextPart]:
     """Return content that is a string, a part, or a list of them; null and empty strings have no parts."""
-    found: list[Part] = []
+    found: list[P | TextPart] = []
     for n, part in enumerate(content if isinstance(content, list) else [content]):
         if isinstance(part, Mapping):
             found.append(read(part, f"{at}[{n}]"))

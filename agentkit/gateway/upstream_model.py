@@ -14,11 +14,13 @@ from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.error_replies import is_error_body, json_of, upstream_error
 from agentkit.gateway.exchanges import Exchange, UpstreamReply
-from agentkit.gateway.foreign_parts import put_back
+from agentkit.gateway.foreign_parts import file_of, put_back
 from agentkit.gateway.wire_fields import PROVIDERS, fields_for
-from agentkit.models import messages_wire, responses_wire
+from agentkit.messages import FilePart
+from agentkit.models import anthropic, messages_wire, openai, responses, responses_wire
 from agentkit.models.anthropic import max_tokens_with, messages_body
 from agentkit.models.base import ModelRequest
+from agentkit.models.files_taken import FilesTaken, check_file
 from agentkit.models.messages_wire import MessagesWire
 from agentkit.models.openai import ChatWire, chat_body, chunks_of
 from agentkit.models.provider import offered_schemas
@@ -46,23 +48,38 @@ class _WireForm(NamedTuple):
         max_tokens: the field that limits the reply.
         wire: reads one response.
         as_streamed: a whole response as events.
+        files: the files that it takes.
+        file: creates the content part for one of them.
     """
 
     body: Callable[[ModelRequest, str, str], dict[str, Any]]
     max_tokens: str
     wire: Callable[[Mapping[str, Mapping[str, Any]]], Wire]
     as_streamed: Callable[[Mapping[str, Any]], Iterable[WireEvent]]
+    files: FilesTaken
+    file: Callable[[FilePart], Mapping[str, Any]]
 
 
 FORMS: Final[Mapping[WireName, _WireForm]] = {
-    "chat": _WireForm(chat_body, "max_tokens", lambda s: ChatWire("openai", s, s), chunks_of),
+    "chat": _WireForm(
+        chat_body, "max_tokens", lambda s: ChatWire("openai", s, s), chunks_of, openai.FILES, openai.media_part
+    ),
     "responses": _WireForm(
         responses_body,
         "max_output_tokens",
         lambda s: ResponsesWire("responses", s),
         responses_wire.events_of,
+        responses.FILES,
+        responses.media_item,
     ),
-    "messages": _WireForm(messages_body, "max_tokens", lambda s: MessagesWire("anthropic", s), messages_wire.events_of),
+    "messages": _WireForm(
+        messages_body,
+        "max_tokens",
+        lambda s: MessagesWire("anthropic", s),
+        messages_wire.events_of,
+        anthropic.FILES,
+        anthropic.media_block,
+    ),
 }
 
 
@@ -109,6 +126,9 @@ class UpstreamModel:
         output = request.output_schema
         if wire == "messages" and output is not None and flavours.anthropic_output(output) is None:
             request = output_in_prompt(request, constrained=False)
+        client, parts = self._exchange.wire.name, self._asked.parts
+        if client != wire:
+            parts = {url: self._block(file_of(part, f"the {wire} API")) for url, part in parts.items()}
         try:
             body = form.body(request, self.model, self.provider)
         except ConfigError as error:
@@ -116,7 +136,7 @@ class UpstreamModel:
         newer = wire == "chat" and "max_completion_tokens" in self._exchange.body  # the client knows what is accepted
         body["max_completion_tokens" if newer else form.max_tokens] = request.max_tokens
         body["temperature"] = request.temperature
-        body |= fields_for(request.extra, self._exchange.wire.name, wire)
+        body |= fields_for(request.extra, client, wire)
         if wire == "messages" and body.get("max_tokens") is None:
             budget = (body.get("thinking") or {}).get("budget_tokens") or 0
             body["max_tokens"] = max_tokens_with(budget)
@@ -124,9 +144,16 @@ class UpstreamModel:
         if not body["input" if wire == "responses" else "messages"]:
             said = "the conversation is empty: it needs a message; results without their calls do not count"
             raise RequestRefused(400, said, "invalid_request", param="messages")
-        if not self._asked.parts:
-            return body
-        return put_back(body, self._asked.parts, self._exchange.wire.name, wire)  # type: ignore[no-any-return]
+        return put_back(body, parts) if parts else body
+
+    def _block(self, file: FilePart) -> Mapping[str, Any]:
+        """A file as the upstream's wire has it."""
+        form = FORMS[self._exchange.route.upstream.wire]
+        try:
+            check_file(self.name, file, form.files)
+        except ConfigError as error:
+            raise RequestRefused(400, str(error), "unsupported_part") from error
+        return form.file(file)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
         """Answer a request.

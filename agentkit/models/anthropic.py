@@ -9,6 +9,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, ClassVar, Final
 
+from agentkit.checks.message_values import text_in
 from agentkit.checks.unicode import clean
 from agentkit.events import SourceEvent, Text
 from agentkit.messages import (
@@ -27,7 +28,7 @@ from agentkit.messages import (
 from agentkit.models import prefill, valid_history
 from agentkit.models.base import ModelRequest
 from agentkit.models.caching import add_marks
-from agentkit.models.files_taken import TEXTS, FilesTaken, check_files, is_text, text_of_file
+from agentkit.models.files_taken import TEXTS, FilesTaken
 from agentkit.models.messages_wire import MessagesWire, events_of
 from agentkit.models.provider import RemoteModel, offered_schemas
 from agentkit.models.render_cache import RenderCache, Taken
@@ -128,13 +129,17 @@ def _messages(messages: Sequence[Message], taken: Taken, provider: str, written:
 def _content(parts: Sequence[UserPart]) -> Iterator[dict[str, Any]]:
     """Blocks of text, images and documents; blank text, which the API refuses, is omitted."""
     for part in parts:
-        if isinstance(part, ImagePart):
-            yield {"type": "image", "source": _image_source(part)}
-        elif isinstance(part, FilePart):
-            title = {"title": clean(part.name)} if part.name else {}
-            yield {"type": "document", "source": _document_source(part), **title}
+        if not isinstance(part, TextPart):
+            yield media_block(part)
         elif part.text.strip():
             yield {"type": "text", "text": clean(part.text)}
+
+
+def media_block(part: ImagePart | FilePart) -> dict[str, Any]:
+    """An image or a document, which the API takes, as a content block."""
+    if isinstance(part, ImagePart):
+        return {"type": "image", "source": _image_source(part)}
+    return {"type": "document", "source": _document_source(part), **({"title": clean(part.name)} if part.name else {})}
 
 
 def _image_source(image: ImagePart) -> dict[str, Any]:
@@ -149,8 +154,8 @@ def _image_source(image: ImagePart) -> dict[str, Any]:
 def _document_source(file: FilePart) -> dict[str, Any]:
     if file.url is not None:
         return {"type": "url", "url": clean(file.url)}
-    if is_text(file):  # a text of any type is a plain one
-        return {"type": "text", "media_type": "text/plain", "data": clean(text_of_file(file))}
+    if (text := text_in(file.data, file.media_type)) is not None:  # a text of any type is a plain one
+        return {"type": "text", "media_type": "text/plain", "data": text}
     return {"type": "base64", "media_type": file.media_type, "data": file.base64}
 
 
@@ -197,6 +202,7 @@ class AnthropicModel(RemoteModel):
     vendor = ANTHROPIC
     method = "messages"
     required: ClassVar = {"messages": [], "max_tokens": 1}
+    files = FILES
     as_streamed = staticmethod(events_of)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
@@ -216,7 +222,6 @@ class AnthropicModel(RemoteModel):
         output = request.output_schema
         if output is not None and not (self.is_official_host and flavours.anthropic_output(output)):
             request = valid_history.output_in_prompt(request, constrained=False)
-        check_files(self.name, request.messages, FILES)
         body = messages_body(request, self.model, self.provider)
         if not self.continues:
             body["messages"] = prefill.complete(body["messages"])

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agentkit.models.tokens import PER_IMAGE, json_tokens
+from agentkit.models.tokens import PER_FILE, PER_IMAGE, json_tokens
 
 MIN_TOKENS: Final = 1_024  # a shorter beginning is not cached; some models require more, and ignore such a mark
 
@@ -59,9 +59,12 @@ def _places(messages: Sequence[Mapping[str, Any]], tokens: int) -> list[int]:
     return [*[at for at in far if at not in ends[-2:]][-1:], *ends[-2:]]
 
 
+_SIZES: Final = {"image": PER_IMAGE, "document": PER_FILE}
+
+
 def _block_tokens(block: Mapping[str, Any]) -> int:
-    if block["type"] == "image":
-        return PER_IMAGE
+    if block["type"] in _SIZES:  # not by the characters of its data
+        return _SIZES[block["type"]]
     inner = block.get("content")
     if isinstance(inner, list):
         return sum(map(_block_tokens, inner))

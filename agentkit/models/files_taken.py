@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentkit.checks.unicode import clean
 from agentkit.errors import ConfigError
-from agentkit.messages import FilePart, Message, TextPart, UserMessage
+from agentkit.messages import FilePart, Message, UserMessage
+
+if TYPE_CHECKING:
+    from agentkit.models.base import Model
 
 TEXTS: Final = ("text/*", "application/json")
-"""The types of documents that are text in UTF-8: an API without documents is sent the text."""
+"""The types of documents that are text (`text_in`): an API without documents is sent the text."""
 
 
 class FilesTaken(NamedTuple):
@@ -43,24 +46,22 @@ def check_files(model: str, messages: Iterable[Message], taken: FilesTaken) -> N
     """
     for message in messages:
         for part in message.content if isinstance(message, UserMessage) else ():
-            if isinstance(part, FilePart) and not _fits(part, taken.inline if part.url is None else taken.urls):
-                how = "" if part.url is None else " by URL"
-                raise ConfigError(f"{model}: takes no {part.kind}{how} ({part.media_type}); it takes {taken}")
+            if isinstance(part, FilePart):
+                check_file(model, part, taken)
 
 
-def is_text(part: FilePart) -> bool:
-    """Return whether a file is a text whose bytes are known."""
-    return part.data is not None and _fits(part, TEXTS)
+def check_model_files(model: Model, messages: Iterable[Message]) -> None:
+    """Refuse what `check_files` refuses before it is stored, if the model says what it takes (`model.files`)."""
+    inner = getattr(model, "inner", model)  # of text calling
+    if (taken := getattr(inner, "files", None)) is not None:
+        check_files(model.name, messages, taken)
 
 
-def text_of_file(part: FilePart) -> str:
-    """The text of a text document; bytes that are not UTF-8 are replaced."""
-    return (part.data or b"").decode("utf-8-sig", "replace")
-
-
-def as_text(part: FilePart) -> TextPart:
-    """A text document as text for an API that has no documents."""
-    return TextPart(f"{name_of(part)}:\n\n{text_of_file(part)}")
+def check_file(model: str, part: FilePart, taken: FilesTaken) -> None:
+    """Refuse a file that the API does not take; see `check_files`."""
+    if not _fits(part, taken.inline if part.url is None else taken.urls):
+        how = "" if part.url is None else " by URL"
+        raise ConfigError(f"{model}: takes no {part.kind}{how} ({part.media_type}); it takes {taken}")
 
 
 def name_of(part: FilePart) -> str:

@@ -29,7 +29,7 @@ from agentkit.messages import (
 from agentkit.models import prefill, valid_history
 from agentkit.models.base import ModelRequest
 from agentkit.models.decompression import ACCEPT
-from agentkit.models.files_taken import FilesTaken, check_files
+from agentkit.models.files_taken import FilesTaken
 from agentkit.models.gemini_wire import ABOUT_REPLY, SIGNATURE, GeminiWire, events_of
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.provider import RemoteModel
@@ -201,6 +201,7 @@ class GeminiModel(RemoteModel):
     """A model on the Gemini API, or on Vertex AI if the SDK's own environment variables say so."""
 
     prefix = "gemini"
+    files = FILES
     vendor = GOOGLE
     as_streamed = staticmethod(events_of)
 
@@ -213,7 +214,6 @@ class GeminiModel(RemoteModel):
         if request.tools and not _THIRD.match(self.model):
             # "Function calling with a response mime type: 'application/json' is unsupported"
             request = valid_history.output_in_prompt(request, constrained=False)
-        check_files(self.name, request.messages, FILES)
         body = gemini_body(request, self.model, self.provider)
         if not self.continues:
             body["contents"] = prefill.complete(body["contents"], _only_says)

@@ -7,6 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
+from agentkit.checks.message_values import text_in
 from agentkit.checks.unicode import Joiner, clean
 from agentkit.errors import ProviderError
 from agentkit.events import SourceEvent, Text, Usage
@@ -30,7 +31,7 @@ from agentkit.models.chat_calls import WhichCall
 from agentkit.models.chat_choices import Choice, calls_of, place_of
 from agentkit.models.chat_thinking import ChatThinking
 from agentkit.models.conversion import Conversion
-from agentkit.models.files_taken import TEXTS, FilesTaken, as_text, check_files, is_text, name_of
+from agentkit.models.files_taken import TEXTS, FilesTaken, name_of
 from agentkit.models.finishes import finish, meaning, retracts
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.native import NativeCalls
@@ -84,7 +85,7 @@ def _messages(
     messages: Sequence[Message], taken: Taken, provider: str, written: Set[str], by_url: bool
 ) -> list[dict[str, Any]]:
     rendered: list[dict[str, Any]] = []
-    content = partial(_content, by_url=by_url)
+    content = partial(valid_history.text_or_parts, text_type="text", media=partial(media_part, by_url=by_url))
     said: list[UserPart] | None = None  # by the user, since the last message in another role
     for message in valid_history.conversation(messages, IDS, taken, written):
         if isinstance(message, UserMessage):
@@ -103,14 +104,12 @@ def _messages(
     return rendered
 
 
-def _content(parts: Sequence[UserPart], by_url: bool) -> str | list[dict[str, Any]]:
-    shown = [as_text(part) if isinstance(part, FilePart) and is_text(part) else part for part in parts]
-    return valid_history.text_or_parts(shown, "text", partial(_media, by_url=by_url))
-
-
-def _media(part: ImagePart | FilePart, by_url: bool) -> dict[str, Any]:
+def media_part(part: ImagePart | FilePart, by_url: bool = False) -> dict[str, Any]:
+    """An image or a file, which the API takes, as a content part; for `by_url` see `Server`."""
     if isinstance(part, ImagePart):
         return {"type": "image_url", "image_url": {"url": clean(part.data_url)}}
+    if (text := text_in(part.data, part.media_type)) is not None:
+        return {"type": "text", "text": f"{name_of(part)}:\n\n{text}"}
     if part.kind == "document":
         return {"type": "file", "file": {"filename": name_of(part), "file_data": part.data_url}}
     if not by_url and part.media_type in _AUDIO:
@@ -341,12 +340,12 @@ class OpenAIModel(RemoteModel):
     def __init__(self, model: str, settings: ModelSettings | None = None) -> None:
         super().__init__(model, settings)
         self._conversion = Conversion(self.name, self.server)
+        self.files = FILES if self.server is None else SERVERS[self.server].files
 
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
         own = self.is_vendor_api
         fitted = request if own else self._conversion.fit(valid_history.describe_output(request))
         server = SERVERS.get(self.server or "")
-        check_files(self.name, request.messages, FILES if server is None else server.files)
         body = chat_body(fitted, self.model, self.provider, server is not None and server.by_url)
         # OpenAI's reasoning models refuse the old name, most other servers do not know the new one
         body["max_completion_tokens" if own else "max_tokens"] = self._max_tokens(request)

@@ -28,7 +28,7 @@ from agentkit.messages import (
 )
 from agentkit.models import prefill, valid_history
 from agentkit.models.base import ModelRequest
-from agentkit.models.files_taken import FilesTaken, check_files, name_of
+from agentkit.models.files_taken import FilesTaken, name_of
 from agentkit.models.provider import RemoteModel, offered_schemas
 from agentkit.models.render_cache import RenderCache, Taken
 from agentkit.models.responses_wire import ResponsesWire, events_of
@@ -110,7 +110,8 @@ def _items(messages: Sequence[Message], taken: Taken, provider: str, written: Se
     return items
 
 
-def _media(part: ImagePart | FilePart) -> dict[str, Any]:
+def media_item(part: ImagePart | FilePart) -> dict[str, Any]:
+    """An image or a file, which the API takes, as a content part."""
     if isinstance(part, ImagePart):
         return {"type": "input_image", "image_url": clean(part.data_url), "detail": "auto"}
     if part.url is not None:
@@ -118,7 +119,7 @@ def _media(part: ImagePart | FilePart) -> dict[str, Any]:
     return {"type": "input_file", "filename": name_of(part), "file_data": part.data_url}
 
 
-_content = partial(valid_history.text_or_parts, text_type="input_text", media=_media)
+_content = partial(valid_history.text_or_parts, text_type="input_text", media=media_item)
 
 
 def _assistant(
@@ -171,11 +172,11 @@ class ResponsesModel(RemoteModel):
     prefix = "responses"
     vendor = OPENAI
     method = "responses"
+    files = FILES
     as_streamed = staticmethod(events_of)
 
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
         asked = request if self.is_vendor_api else valid_history.describe_output(request)
-        check_files(self.name, request.messages, FILES)
         body = responses_body(asked, self.model, self.provider)
         said = body["input"] if self.continues else prefill.complete(body["input"])
         limit, temperature = self._max_tokens(request), self._temperature(request)

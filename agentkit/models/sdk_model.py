@@ -21,6 +21,7 @@ from agentkit.events import CallStart, SourceEvent
 from agentkit.foreign.absent import suggest_attributes
 from agentkit.models.base import ModelRequest
 from agentkit.models.clients import Clients
+from agentkit.models.files_taken import FilesTaken, check_files
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.provider_errors import PartialResponse, RequestInfo, broken_off, no_calls, provider_error
 from agentkit.models.refused_replies import refused_reply
@@ -67,6 +68,8 @@ class SdkModel(Closing, ABC):
 
     prefix: ClassVar[str]
     """The prefix of the model string."""
+    files: FilesTaken
+    """The files that it takes."""
     provider: str
     """The provider, or the host of another server. Its blocks are sent back to no other."""
 
@@ -123,8 +126,9 @@ class SdkModel(Closing, ABC):
         """Answer a request. Ends with exactly one `Finish`, or raises `ProviderError` after earlier events.
 
         Raises:
-            ConfigError: the conversation is empty.
+            ConfigError: the conversation is empty, or has a file that the model does not take.
         """
+        check_files(self.name, request.messages, self.files)
         body = self._body(request)
         if not any(map(body.get, _SENT)):
             raise ConfigError(f"{self.name}: nothing to send: the conversation has no message with any content")

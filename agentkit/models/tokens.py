@@ -22,6 +22,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, Final
 
+from agentkit.checks.message_values import text_in
 from agentkit.messages import (
     FilePart,
     ImagePart,
@@ -46,7 +47,7 @@ PER_IMAGE: Final = 1_600
 PER_FILE: Final = 2_000
 """Tokens of a file of unknown size (a URL): one page of a PDF costs 1,500 to 3,000 at Anthropic."""
 
-BYTES_PER_TOKEN: Final = {"text": 4, "document": 25, "audio": 500, "video": 400}
+BYTES_PER_TOKEN: Final = {"document": 25, "audio": 500, "video": 400}
 """Of files: a page of 50 kB at that price; 32 tokens for a second of audio at 128 kbit/s, 300 for one of video at
 1 Mbit/s. Source: Gemini API, "Understand and count tokens"."""
 
@@ -124,5 +125,6 @@ def _part_tokens(part: MessagePart) -> int:
         case ImagePart():
             return PER_IMAGE
         case FilePart(data, media_type):
-            kind = "text" if media_type.startswith("text/") else part.kind
-            return PER_FILE if data is None else max(PER_MESSAGE, len(data) // BYTES_PER_TOKEN[kind])
+            if (said := text_in(data, media_type)) is not None:
+                return text_tokens(said)
+            return PER_FILE if data is None else len(data) // BYTES_PER_TOKEN[part.kind]

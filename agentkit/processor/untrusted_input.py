@@ -22,10 +22,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, Literal, NamedTuple
 
+from agentkit.checks.message_values import text_in
 from agentkit.checks.tool_names import MODULES
 from agentkit.events import CallQuoted, ProviderBlock
 from agentkit.messages import (
     AssistantMessage,
+    FilePart,
     Message,
     ProviderPart,
     SystemMessage,
@@ -154,7 +156,8 @@ class UntrustedInput:
         own: bool = False,
     ) -> _Passage:
         if id(message) not in self._known:
-            texts = [part.text for part in parts if isinstance(part, TextPart)]
+            files = [text_in(part.data, part.media_type) or "" for part in parts if isinstance(part, FilePart)]
+            texts = [part.text for part in parts if isinstance(part, TextPart)] + files
             self._known[id(message)] = message, _Passage(speaker, tool, call_id, _forms(texts), own)
         return self._known[id(message)][1]
 

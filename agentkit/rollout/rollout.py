@@ -24,7 +24,7 @@ from agentkit.rollout.rollout_limits import RolloutLimits
 from agentkit.rollout.rollout_setup import RolloutSetup
 from agentkit.rollout.samples.sample import Sample
 from agentkit.rollout.samples.sample_stream import distinct, list_bound, refuse_stream
-from agentkit.rollout.tokens.chat_template import NO_PICTURES, ChatTemplate, has_image
+from agentkit.rollout.tokens.chat_template import NO_PICTURES, ChatTemplate, has_media
 from agentkit.rollout.tokens.tool_parsers import ToolParser
 from agentkit.rollout.tools.decorated_tool import as_rollout_tool
 from agentkit.rollout.tools.per_trajectory import RolloutTool
@@ -139,7 +139,7 @@ class Rollout:
 
         Raises:
             ConfigError: one names an unknown tool, or has keyword arguments that its tool cannot take, or two have the
-                same id; or there is a picture in its prompt, and a tokenizer, which has no tokens for it.
+                same id; or there is a picture or a file in its prompt, and a tokenizer, which has no tokens for it.
         """
         refuse_stream(samples)
         for sample in distinct(samples):
@@ -147,7 +147,7 @@ class Rollout:
 
     def _check(self, sample: Sample) -> None:
         """Check one; those that tell no tool anything are all alike, but for the tools that they select."""
-        if self._setup.template is not None and any(map(has_image, sample.prompt)):
+        if self._setup.template is not None and any(map(has_media, sample.prompt)):
             raise ConfigError(f"sample {sample.id!r}: {NO_PICTURES}")
         chosen = None if sample.tool_selection is None else tuple(sample.tool_selection)
         if sample.tools_kwargs or chosen not in self._fit:

@@ -11,7 +11,8 @@ from agentkit.agent import dicts_from
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError
 from agentkit.messages import Message
-from agentkit.models.anthropic import anthropic_messages
+from agentkit.models.anthropic import FILES, anthropic_messages
+from agentkit.models.files_taken import check_files
 from agentkit.models.text import text_messages
 from agentkit.threads.store import Log
 from agentkit.tool.codec import to_json
@@ -35,7 +36,7 @@ def export_messages(messages: Sequence[Message], shape: str, tools: Sequence[str
         tools: for a text format, the tools as `module:Class`, for their tags.
 
     Raises:
-        ConfigError: neither a form nor a format has this name.
+        ConfigError: neither a form nor a format has this name, or a file has no form there.
         FormatError: the format cannot represent a call.
     """
     match shape:
@@ -44,6 +45,7 @@ def export_messages(messages: Sequence[Message], shape: str, tools: Sequence[str
         case "openai":
             return dicts_from(messages)
         case "anthropic":
+            check_files("Anthropic's messages", messages, FILES)
             return anthropic_messages(messages, "anthropic")
         case name if name in formats.names():
             return dicts_from(text_messages(messages, formats.get(name), ToolRegistry(*tools).specs()))

@@ -31,6 +31,7 @@ from agentkit.threads.compaction import Compaction, CompactionPlan, entry_body, 
 from agentkit.threads.conversation import LocatedMessage, answer_of, key_of
 from agentkit.threads.excerpts import excerpt
 from agentkit.threads.store import Log
+from agentkit.tool.output import label
 from agentkit.tool.registry import ToolRegistry
 
 _LOG = logging.getLogger("agentkit.threads")
@@ -198,7 +199,7 @@ def _transcript(dropped: Sequence[LocatedMessage], policy: Compaction) -> Iterat
                 case ImagePart():
                     yield f"{role}: (an image)"
                 case FilePart():
-                    yield f"{role}: ({part.kind} {excerpt(part.name, policy.result_tokens)})"
+                    yield f"{role}: {excerpt(label(part), policy.result_tokens)}"
                 case ToolCall(_, name, arguments):
                     written = json.dumps(dict(arguments), ensure_ascii=False, default=str)
                     yield f"Assistant calls {name}: {excerpt(written, policy.result_tokens)}"

@@ -129,6 +129,15 @@ def part_to_json(part: MessagePart) -> dict[str, Any]:
             raise TypeError(f"expected a message's content as a tuple of parts, found {part!r:.100}")
 
 
+def content_from_json(content: Any) -> tuple[Any, ...]:
+    """The content of a result from its JSON array.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is another value.
+    """
+    return _parts(content, _RETURNED)
+
+
 def _arguments(arguments: Mapping[str, Any]) -> str:
     try:
         return _ENCODER.encode(dict(arguments))

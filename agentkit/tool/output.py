@@ -34,7 +34,7 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from agentkit.checks.unicode import clean
-from agentkit.messages import ImagePart
+from agentkit.messages import FilePart, ImagePart
 
 NOTHING: Final = "ok"
 """What a model reads if a tool returned None: some providers refuse an empty result."""
@@ -217,6 +217,12 @@ def _bytes(value: bytes | bytearray | memoryview) -> str:
 
 def _image(image: ImagePart) -> str:
     return image.url or f"{image.media_type}, {len(image.data or b''):,} bytes"
+
+
+def label(part: ImagePart | FilePart) -> str:
+    """What stands for an image or a file in a text for people: `[image: image/png]`, `[document: report.pdf]`."""
+    kind, name = (part.kind, part.name) if isinstance(part, FilePart) else ("image", "")
+    return f"[{kind}: {name or part.url or part.media_type}]"
 
 
 def _duration(value: timedelta) -> str:

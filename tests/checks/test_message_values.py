@@ -110,5 +110,5 @@ def test_a_file_in_the_stored_answer_of_a_tool_is_damage() -> None:
 
 def test_a_file_counts_by_its_size() -> None:
     assert message_tokens(user(FilePart(b"%PDF-" + b"0" * 50_000))) == 4 + 2_000
-    assert message_tokens(user(FilePart(b"word " * 1_000, "text/plain"))) == 4 + 1_250
+    assert message_tokens(user(FilePart(b"word " * 1_000, "text/plain"))) == message_tokens(user("word " * 1_000))
     assert message_tokens(user(FilePart(url="https://a.example/b.pdf"))) == 4 + 2_000

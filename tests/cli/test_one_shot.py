@@ -14,7 +14,9 @@ from command_line import Say, called, chunk, said
 from replay_server import Recorded, ReplayServer
 from warm_program import PROGRAM, run
 
+from agentkit.agent.lifecycle import RunEnded
 from agentkit.cli import main
+from agentkit.events import from_json
 
 TOOL = "def add(a: int, b: int) -> int:\n    'Add.'\n    print('adding')\n    return a + b\n"
 
@@ -75,16 +77,18 @@ def test_events_are_lines_of_json(say: Say) -> None:
     assert status == 0
     assert "\u202e" not in out
     lines = [json.loads(line) for line in out.splitlines()]
-    call = {"id": "call_1", "name": "add", "arguments": {"a": 1, "b": 2}}
+    call = {"id": "call_1", "name": "add", "arguments": {"a": 1, "b": 2}, "raw": '{"a": 1, "b": 2}'}
+    end = from_json(lines.pop())
+    assert isinstance(end, RunEnded)
+    assert (end.result.finish, end.result.text, end.result.turns) == ("stop", "Three\u202e.", 2)
     finishes = [line for line in lines if line["event"] == "finish"]  # of which the first races with the tool
     assert [{k: v for k, v in line.items() if k != "seconds"} for line in lines if line not in finishes] == [
         {"event": "call_start", "index": 0, "name": "add", "id": "call_1"},
         {"event": "argument_delta", "index": 0, "text": '{"a": 1, "b": 2}', "key": None},
         {"event": "call_end", "index": 0, "call": call, "repairs": []},
         {"event": "tool_started", "index": 0, "call": call},
-        {"event": "tool_completed", "index": 0, "call": call, "result": {"ok": True, "text": "3"}},
+        {"event": "tool_completed", "index": 0, "call": call, "result": {"ok": True, "text": "3", "output": 3}},
         {"event": "text", "text": "Three\u202e."},
-        {"event": "run_ended", "finish": "stop", "text": "Three\u202e.", "usage": lines[-1]["usage"]},
     ]
     assert [finish["reason"] for finish in finishes] == ["tool_calls", "stop"]
 
@@ -98,7 +102,7 @@ def test_a_failure_has_status_1_and_says_why(say: Say) -> None:
         status, out, err = say(*asked(server, "Hi", "--json"))
         lines = [json.loads(line) for line in out.splitlines()]
         assert (status, [line["event"] for line in lines]) == (1, ["error", "run_ended"])
-        assert lines[-1]["finish"] == "error"
+        assert lines[-1]["result"]["finish"] == "error"
         assert say(*asked(server, "Hi")) == (1, "Once upon\n", "(ended by length)\n")
 
 
@@ -174,7 +178,8 @@ def test_ctrl_c_leaves_whole_lines_of_json_and_the_end(folder: Path) -> None:
         out, err = program.communicate(timeout=60)
     last = json.loads(out.splitlines()[-1])
     assert (program.returncode, err.splitlines()[-1]) == (130, "(stopped)")
-    assert (last["event"], last["finish"], last["text"][:9]) == ("run_ended", "cancelled", "Once upon")
+    result = last["result"]
+    assert (last["event"], result["finish"], result["text"][:9]) == ("run_ended", "cancelled", "Once upon")
 
 
 NOISY = """

@@ -136,7 +136,7 @@ def test_the_message_is_stored_and_answered_once(
         assert "Your message is saved" in err
     if json_lines:
         ends = [line for line in map(json.loads, out.splitlines()) if line["event"] == "run_ended"]
-        assert [end["text"] for end in ends] == ([] if held else [""] if down else ["Stopped."])
+        assert [end["result"]["text"] for end in ends] == ([] if held else [""] if down else ["Stopped."])
     else:
         assert out == ("" if down or held else "Stopped.\n")
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from event_wire import exchange, whole_reply
 
-from agentkit import Agent, Budget, ToolCall, openapi_schema
+import agentkit
+from agentkit import Agent, Budget, FilePart, ToolCall, openapi_schema
 from agentkit.agent.options import RunFinish
 from agentkit.errors import ProviderError
 from agentkit.events import Thinking, Usage
@@ -19,7 +20,9 @@ from agentkit.gateway.agent_conversation import SYSTEM
 from agentkit.gateway.agent_model import AgentModel
 from agentkit.gateway.agent_reply import ENDS
 from agentkit.gateway.client_request import RequestRefused
-from agentkit.messages import Message, SystemMessage, ToolMessage
+from agentkit.gateway.exchanges import Exchange, NoUpstream, Route
+from agentkit.gateway.wires import WIRES
+from agentkit.messages import Message, SystemMessage, ToolMessage, user
 from agentkit.models import ModelRequest
 from agentkit.testing import ScriptedModel
 from agentkit.threads import ThreadManager
@@ -183,6 +186,30 @@ async def test_what_an_agent_cannot_be_asked(said: tuple[Any, ...], body: dict[s
     with pytest.raises(RequestRefused, match=message) as refused:
         await served("Hello.").answer(exchange(*said, **body))
     assert refused.value.status == 400
+
+
+def of_chat(*content: dict[str, Any]) -> Exchange:
+    """A request for chat completions with one message of the user."""
+    body = {"model": "shop", "messages": [{"role": "user", "content": list(content)}]}
+    return Exchange(WIRES["chat"], body, json.dumps(body).encode(), {}, Route("shop", NoUpstream()))
+
+
+async def test_a_file_is_read_by_the_agent_or_refused() -> None:
+    file = {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjc="}
+    asked = of_chat({"type": "text", "text": "Read."}, {"type": "file", "file": file})
+    model = served("It is empty.")
+    await model.answer(asked)
+    assert asked_of(model)[0].messages[-1] == user("Read.", FilePart(b"%PDF-1.7", name="a.pdf"))
+    other = AgentModel(Agent(agentkit.model("openai:m", server="vllm", base_url="http://127.0.0.1:1/v1")))
+    with pytest.raises(RequestRefused, match=r"openai:m: takes no document \(application/pdf\)") as refused:
+        await other.answer(asked)
+    assert refused.value.status == 400
+
+
+async def test_a_file_that_only_its_server_has_cannot_be_read() -> None:
+    with pytest.raises(RequestRefused, match="has no form in an agent's conversation") as refused:
+        await served("Yes.").answer(of_chat({"type": "file", "file": {"file_id": "file-1"}}))
+    assert refused.value.code == "unsupported_part"
 
 
 async def test_tools_that_may_not_be_called_do_no_harm() -> None:

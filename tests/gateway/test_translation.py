@@ -251,7 +251,7 @@ def test_a_part_without_a_form_in_the_upstreams_wire_is_refused() -> None:
     with fake_upstream() as upstream, gateway(settings(upstream.url, "xml", "messages")) as url:
         status, reply, _ = ask(url, {**request(), "messages": said})
     assert (status, upstream.requests) == (400, [])
-    assert "'input_audio' has no form in the messages API" in json.loads(reply)["error"]["message"]
+    assert "anthropic:m: takes no audio (audio/wav)" in json.loads(reply)["error"]["message"]
 
 
 @pytest.mark.parametrize("client", PATHS)

@@ -64,9 +64,9 @@ ROLLOUT = {
 }
 """The rooms of `rollout/` and those of them that each may import; "loop" are the files beside them."""
 
-ONLY_FOR_TYPES = {("events", "tool"), ("rollout", "interop")}
-"""Upward, yet only under TYPE_CHECKING: an event carries a result that it never looks into; rollouts' public names of
-verl and open-instruct are loaded from those rooms on first use."""
+ONLY_FOR_TYPES = {("events", "tool"), ("events", "agent"), ("rollout", "interop")}
+"""Upward, yet only under TYPE_CHECKING: an event carries a result that it never looks into; the events' JSON, and
+rollouts' public names of verl and open-instruct, are loaded from those rooms on first use."""
 
 HEAVY = (
     "openai",

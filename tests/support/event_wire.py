@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agentkit.agent import messages_from
-from agentkit.events import Finish, SourceEvent, Text, Thinking, Usage, as_json
+from agentkit.events import Finish, SourceEvent, Text, Thinking, Usage, to_json
 from agentkit.gateway.agent_model import AgentModel
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.client_wire import ReplyWriter, WireName
@@ -56,7 +56,7 @@ class _Lines:
         return b"start\n"
 
     def write(self, event: SourceEvent) -> bytes:
-        return json.dumps(as_json(event)).encode() + b"\n"
+        return json.dumps(to_json(event)).encode() + b"\n"
 
     def fail(self, error: RequestRefused) -> bytes:
         return json.dumps(EventWire().error(error)).encode() + b"\n"

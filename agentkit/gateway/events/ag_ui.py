@@ -39,7 +39,7 @@ from agentkit.gateway.events.run_encoder import (
     run_error,
 )
 from agentkit.gateway.reply_parts import json_string, line
-from agentkit.messages import ImagePart, ToolCall
+from agentkit.messages import FilePart, ImagePart, TextPart, ToolCall
 from agentkit.toolspec import ToolSpec
 
 PROTOCOL: Final = "1.0"
@@ -250,11 +250,11 @@ def waiting_call(call: ToolCall) -> PageEvent:
 
 
 def content_of(parts: Iterable[Any], *, joined: bool = True) -> str | list[PageEvent]:
-    """Return the content of a message: a string, or AG-UI's parts if there are images, or texts that are not joined."""
+    """Return the content of a message: a string, or AG-UI's parts if there are files, or texts that are not joined."""
     parts = tuple(parts)
-    if not any(isinstance(part, ImagePart) for part in parts) and (joined or len(parts) < 2):
+    if all(isinstance(part, TextPart) for part in parts) and (joined or len(parts) < 2):
         return "".join(part.text for part in parts)
-    return [_image(part) if isinstance(part, ImagePart) else {"type": "text", "text": part.text} for part in parts]
+    return [{"type": "text", "text": part.text} if isinstance(part, TextPart) else _file(part) for part in parts]
 
 
 def usage_of(usage: Usage) -> dict[str, int]:
@@ -283,10 +283,12 @@ def _tokens(usage: Usage) -> dict[str, int]:
     }
 
 
-def _image(part: ImagePart) -> PageEvent:
-    if part.url is not None:
-        return {"type": "image", "source": {"type": "url", "value": part.url}}
-    return {"type": "image", "source": {"type": "data", "value": part.base64, "mimeType": part.media_type}}
+def _file(part: ImagePart | FilePart) -> PageEvent:
+    kind, name = (part.kind, part.name) if isinstance(part, FilePart) else ("image", "")
+    source = {"type": "data", "value": part.base64} if part.url is None else {"type": "url", "value": part.url}
+    if part.url is None or kind != "image":
+        source["mimeType"] = part.media_type
+    return {"type": kind, "source": source, **({"metadata": {"name": name}} if name else {})}
 
 
 def _written(call: ToolCall) -> dict[str, Any]:

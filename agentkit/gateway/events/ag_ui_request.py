@@ -19,23 +19,32 @@ from agentkit.gateway.events.page_request import (
     NewMessage,
     PageRequest,
     decision_at,
+    file_of,
     first_new,
     id_at,
-    image_of,
-    linked_image,
+    linked_file,
     other_part,
     thread_at,
     user_message,
     with_note,
 )
-from agentkit.gateway.request_fields import Fields, Part, content_at, invalid, mapping_at, objects_at, text_at
-from agentkit.messages import AssistantMessage, TextPart, UserMessage
+from agentkit.gateway.request_fields import Fields, content_at, invalid, mapping_at, objects_at, text_at
+from agentkit.messages import AssistantMessage, TextPart, UserMessage, UserPart
 
 CONTEXT: Final = "Context of the application that the user writes in:\n"
 """Begins the note with the page's `context`."""
 
 ABANDONED: Final = "the question was abandoned"
 """The reason of a denial for which a page sends `cancelled`."""
+
+
+_TYPES: Final = {
+    "image": "image/png",
+    "audio": "audio/mpeg",
+    "video": "video/mp4",
+    "document": "application/pdf",
+}
+"""Of a file whose URL comes without a type."""
 
 
 def input_of(body: Mapping[str, Any]) -> PageRequest:
@@ -45,7 +54,7 @@ def input_of(body: Mapping[str, Any]) -> PageRequest:
         body: a `RunAgentInput`, as JSON.
 
     Raises:
-        RequestRefused: status 400; it offers tools, has a file other than an image, or is no `RunAgentInput`.
+        RequestRefused: status 400; it offers tools, has a damaged file, or is no `RunAgentInput`.
     """
     if body.get("tools"):
         raise RequestRefused(400, f"tools: {OWN_TOOLS}", "unsupported", param="tools")
@@ -88,26 +97,26 @@ def said_in(content: Any, at: str) -> UserMessage | None:
         at: where it is in the request.
 
     Raises:
-        RequestRefused: status 400; it is neither, or has a file other than an image.
+        RequestRefused: status 400; it is neither, or has a damaged file.
     """
     return user_message(tuple(content_at(content, at, _part)))
 
 
-def _part(part: Fields, at: str) -> Part:
+def _part(part: Fields, at: str) -> UserPart:
     match part.get("type"):
         case "text":
             return TextPart(text_at(part.get("text"), at))
-        case "image":
+        case "image" | "audio" | "video" | "document" as kind:
             source = mapping_at(part.get("source"), f"{at}.source")
+            value, media_type = source.get("value"), source.get("mimeType")
+            name = mapping_at(part.get("metadata"), at).get("name")
             match source.get("type"):
                 case "data":
-                    return image_of(source.get("value"), source.get("mimeType"), at)
+                    return file_of(value, media_type, name, at)
                 case "url":
-                    return linked_image(source.get("value"), at)
+                    return linked_file(value, media_type or _TYPES[kind], name, at)
                 case other:
-                    raise invalid(
-                        at, f"expected an image's data or URL, found a source of the type {show_value(other)}"
-                    )
+                    raise invalid(at, f"expected a file's data or URL, found a source of the type {show_value(other)}")
         case kind:
             raise other_part(kind, at)
 

@@ -17,13 +17,13 @@ from agentkit.gateway.events.page_request import (
     decision_at,
     first_new,
     id_at,
-    linked_image,
+    linked_file,
     other_part,
     thread_at,
     user_message,
 )
-from agentkit.gateway.request_fields import Fields, Part, mapping_at, objects_at, text_at
-from agentkit.messages import AssistantMessage, TextPart, UserMessage
+from agentkit.gateway.request_fields import Fields, mapping_at, objects_at, text_at
+from agentkit.messages import AssistantMessage, TextPart, UserMessage, UserPart
 
 
 def chat_input_of(body: Mapping[str, Any]) -> PageRequest:
@@ -33,8 +33,8 @@ def chat_input_of(body: Mapping[str, Any]) -> PageRequest:
         body: as `DefaultChatTransport` sends it.
 
     Raises:
-        RequestRefused: status 400; it asks for another answer to an old message, has a file other than an image, or is
-            no such request.
+        RequestRefused: status 400; it asks for another answer to an old message, has a damaged file, or is not such a
+            request.
     """
     if body.get("trigger") == "regenerate-message":
         raise RequestRefused(
@@ -74,15 +74,15 @@ def _said(message: Fields, at: str) -> UserMessage | None:
     return user_message(tuple(part for part in read if part is not None))
 
 
-def _part(part: Fields, at: str) -> Part | None:
+def _part(part: Fields, at: str) -> UserPart | None:
     kind = part.get("type")
     if kind == "text":
         return TextPart(text_at(part.get("text"), at))
-    if kind == "file" and str(part.get("mediaType")).startswith("image/"):
-        return linked_image(part.get("url"), at)
+    if kind == "file":
+        return linked_file(part.get("url"), part.get("mediaType"), part.get("filename"), at)
     if isinstance(kind, str) and kind.startswith("data-"):  # between the page's own parts
         return None
-    raise other_part(part.get("mediaType", kind), at)
+    raise other_part(kind, at)
 
 
 def _decisions(message: Fields, at: str) -> tuple[GivenDecision, ...]:

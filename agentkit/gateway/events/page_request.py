@@ -11,7 +11,7 @@ from agentkit.agent import Approved, Decision, Denied, call_hash
 from agentkit.errors import show_value
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.request_fields import flag, invalid, mapping_at, text_at
-from agentkit.messages import AssistantMessage, ImagePart, TextPart, ToolCall, UserContent, UserMessage
+from agentkit.messages import AssistantMessage, FilePart, ImagePart, TextPart, ToolCall, UserContent, UserMessage
 
 MAX_ID: Final = 200  # characters of an id that a page chooses
 
@@ -138,46 +138,51 @@ def first_new(roles: Sequence[Any]) -> int:
 
 def user_message(content: UserContent) -> UserMessage | None:
     """Return the message with this content; None if it says nothing."""
-    says = any(isinstance(part, ImagePart) or part.text.strip() for part in content)
+    says = any(not isinstance(part, TextPart) or part.text.strip() for part in content)
     return UserMessage(content) if says else None
 
 
-def image_of(data: Any, media_type: Any, at: str) -> ImagePart:
-    """Return the image with these bytes in base64.
+def file_of(data: Any, media_type: Any, name: Any, at: str) -> ImagePart | FilePart:
+    """Return the image or file with these bytes in base64.
 
     Raises:
-        RequestRefused: status 400; it is not an image.
+        RequestRefused: status 400; it is neither, or a damaged image.
     """
+    kind, label = text_at(media_type, at), name if isinstance(name, str) else ""
     try:
-        image = ImagePart(base64.b64decode(text_at(data, at), validate=True), text_at(media_type, at)).repaired_image
+        content = base64.b64decode(text_at(data, at), validate=True)
+        if not kind.startswith("image/"):
+            return FilePart(content, kind, name=label)
+        image = ImagePart(content, kind).repaired_image
     except (binascii.Error, ValueError) as e:
-        raise invalid(at, f"expected an image in base64, and its type: {e}") from None
+        raise invalid(at, f"expected a file in base64, and its type: {e}") from None
     if (fault := image.fault) is not None:  # a provider would refuse the conversation from now on
         raise invalid(at, fault)
     return image
 
 
-def linked_image(url: Any, at: str) -> ImagePart:
-    """Return the image at a URL, which may be a data URL.
+def linked_file(url: Any, media_type: Any, name: Any, at: str) -> ImagePart | FilePart:
+    """Return the image or file at a URL, which may be a data URL.
 
     Raises:
-        RequestRefused: status 400; it is not a URL of an image.
+        RequestRefused: status 400; it is not such a URL.
     """
     head, comma, data = text_at(url, at).partition(",")
     if comma and head.startswith("data:") and head.endswith(";base64"):
-        return image_of(data, head.removeprefix("data:").removesuffix(";base64"), at)
+        return file_of(data, head.removeprefix("data:").removesuffix(";base64"), name, at)
+    kind, label = text_at(media_type, at), name if isinstance(name, str) else ""
     try:
-        image = ImagePart(url=url)
+        file = ImagePart(url=url) if kind.startswith("image/") else FilePart(None, kind, url, label)
     except ValueError as e:
         raise invalid(at, str(e)) from None
     if not head.lower().startswith(("https://", "http://")):
-        raise invalid(at, f"expected an https URL, an http URL or an image's data, found {show_value(url)}")
-    return image
+        raise invalid(at, f"expected an https URL, an http URL or a file's data, found {show_value(url)}")
+    return file
 
 
 def other_part(kind: Any, at: str) -> RequestRefused:
-    """Return the refusal of a content part that is neither text nor an image."""
-    return invalid(at, f"an agent reads text and images, found a part of the type {show_value(kind)}: omit it")
+    """Return the refusal of a content part that is neither text nor a file."""
+    return invalid(at, f"an agent reads text, images and files, found a part of the type {show_value(kind)}: omit it")
 
 
 def with_note(note: str, messages: Iterable[NewMessage]) -> tuple[NewMessage, ...]:

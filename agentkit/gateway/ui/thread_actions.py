@@ -16,7 +16,8 @@ from agentkit.gateway.ui.live_threads import LiveThread
 from agentkit.gateway.ui.thread_hub import ThreadHub
 from agentkit.gateway.ui.thread_settings import ThreadSettings
 from agentkit.gateway.ui.thread_snapshot import decision_json, is_unknown
-from agentkit.messages import TextPart, ToolCall, ToolMessage, UserMessage
+from agentkit.messages import FilePart, TextPart, ToolCall, ToolMessage, UserMessage
+from agentkit.models.files_taken import check_model_files
 from agentkit.processor.not_run import CANCELLED
 from agentkit.schemas.words import InvalidArguments
 from agentkit.threads.conversation import is_denied
@@ -69,6 +70,7 @@ class ThreadActions:
 
         Raises:
             RequestRefused: the content says nothing, or is something else, or the id is one of the server's own (400).
+            ConfigError: the thread's model does not take a file in it.
         """
         if _OWN_ID.fullmatch(id):
             raise RequestRefused(400, f"id: {id} is one of the server's own ids", "invalid_request", param="id")
@@ -77,7 +79,10 @@ class ThreadActions:
             raise RequestRefused(400, "content: there is nothing in it", "invalid_request", param="content")
         thread = self._thread
         async with thread.lock:
-            before = (await self._threads.get_thread(thread.id)).entries
+            stored = await self._threads.get_thread(thread.id)
+            if any(isinstance(part, FilePart) for part in message.content):
+                check_model_files(self._hub.models.agent_for(ThreadSettings.of(stored), []).model, [message])
+            before = stored.entries
             seq = await self._threads.add_message(thread.id, message, client_id=id)
             live = thread.live
             if seq >= before:

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from agentkit.messages import AssistantMessage, ImagePart, TextPart, ThinkingPart, ToolCall, ToolMessage
+from agentkit.messages import AssistantMessage, FilePart, ImagePart, TextPart, ThinkingPart, ToolCall, ToolMessage
 from agentkit.threads.conversation import LocatedMessage, located_messages, messages_of
 from agentkit.threads.export import export_messages, whole
 from agentkit.threads.store import Call, Log
+from agentkit.tool.output import label
 
 
 class ThreadFile(NamedTuple):
@@ -71,8 +72,8 @@ def _part(part: Any, answers: dict[str, tuple[Call, ToolMessage]]) -> Iterator[s
             yield text.strip("\n")
         case ThinkingPart(text) if text.strip():
             yield "\n".join(f"> {line}".rstrip() for line in text.strip().split("\n"))
-        case ImagePart():
-            yield f"[image: {part.url if part.data is None else part.media_type}]"
+        case ImagePart() | FilePart():
+            yield label(part)
         case ToolCall(id, name, arguments):
             known = answers.get(id)
             yield f"**Call of `{name}`**{_decision(known[0]) if known else ''}"
@@ -99,7 +100,7 @@ def _decision(call: Call) -> str:
 
 
 def _shown(part: TextPart | ImagePart) -> str:
-    return part.text if isinstance(part, TextPart) else f"[image: {part.url or part.media_type}]"
+    return part.text if isinstance(part, TextPart) else label(part)
 
 
 def _fenced(text: str, language: str = "") -> str:

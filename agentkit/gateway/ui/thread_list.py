@@ -10,13 +10,14 @@ from typing import Any, Final, Literal
 from agentkit.agent import Agent
 from agentkit.errors import ConfigError, StoreError
 from agentkit.gateway.ui.thread_settings import ThreadSettings
-from agentkit.messages import ImagePart, TextPart, UserMessage
+from agentkit.messages import TextPart, UserMessage
 from agentkit.threads import Log, Thread, ThreadManager
 from agentkit.threads.conversation import role_of
 from agentkit.threads.log_reader import read_log
 from agentkit.threads.resume import is_unfinished, waiting
 from agentkit.threads.store import ask_store
 from agentkit.tool.codec import call_from_json, from_json
+from agentkit.tool.output import label
 
 ThreadState = Literal["idle", "running", "waiting", "interrupted", "damaged"]
 
@@ -132,8 +133,8 @@ class ThreadList:
                 assert isinstance(message, UserMessage)
                 texts = [part.text for part in message.content if isinstance(part, TextPart)]
                 line = " ".join(texts[-1].split()) if texts else ""  # what was typed follows the attachments
-                picture = any(isinstance(part, ImagePart) for part in message.content)
-                return _cut(line) if line else "(picture)" if picture else ""
+                others = [label(part) for part in message.content if not isinstance(part, TextPart)]
+                return _cut(line or "".join(others[:1]))
         return ""
 
     async def _has(self, one: ThreadSummary, query: str) -> bool:

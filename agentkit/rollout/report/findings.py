@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from agentkit.messages import (
     AssistantMessage,
+    FilePart,
     ImagePart,
     MarkupPart,
     Message,
@@ -22,7 +23,7 @@ from agentkit.rollout.records.record import CallRecord, TrajectoryRecord
 from agentkit.rollout.records.trajectory import TrajectoryEnd
 from agentkit.rollout.report.sample_groups import SampleGroups
 from agentkit.rollout.report.series import Curve, Shares, SomeOf
-from agentkit.tool.output import json_text
+from agentkit.tool.output import json_text, label
 
 TEXT: Final = 4_000  # characters shown of a text; the file has all of it
 MESSAGES: Final = 60  # messages and calls shown of a trajectory
@@ -258,6 +259,8 @@ def _piece(part: object) -> Piece:
             return Piece("image", part.data_url)
         case ImagePart(data=bytes(data)):
             return Piece("note", f"an image of {len(data):,} bytes")
+        case FilePart():
+            return Piece("note", label(part))
         case ImagePart():
             return Piece("note", f"an image at {shorten(part.url or '', 200)}")
         case _:

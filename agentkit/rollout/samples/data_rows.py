@@ -25,7 +25,7 @@ from typing import Any, Final
 from agentkit.agent.prompts import messages_from
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import ConfigError, show_value
-from agentkit.messages import AssistantMessage, ImagePart, Message, TextPart, UserMessage
+from agentkit.messages import AssistantMessage, ImagePart, Message, TextPart, UserMessage, UserPart
 from agentkit.rollout.samples.pictures import image_part
 from agentkit.rollout.samples.sample import PHASES, Sample, ToolKwargs
 from agentkit.tool.output import plain
@@ -192,9 +192,9 @@ def _texts(message: UserMessage) -> list[TextPart]:
 
 
 def _marked(message: UserMessage, supply: Any) -> UserMessage:
-    parts: list[TextPart | ImagePart] = []
+    parts: list[UserPart] = []
     for part in message.content:
-        if isinstance(part, ImagePart):
+        if not isinstance(part, TextPart):
             parts.append(part)
             continue
         pieces = [piece for piece in _MARK.split(part.text) if piece]

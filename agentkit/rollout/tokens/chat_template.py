@@ -14,7 +14,16 @@ from agentkit import formats
 from agentkit.errors import ConfigError
 from agentkit.formats.format import Format
 from agentkit.formats.quarantined_text import DeclarationQuarantine
-from agentkit.messages import AssistantMessage, ImagePart, Message, SystemMessage, ToolMessage, UserMessage
+from agentkit.messages import (
+    AssistantMessage,
+    FilePart,
+    ImagePart,
+    Message,
+    SystemMessage,
+    TextPart,
+    ToolMessage,
+    UserMessage,
+)
 from agentkit.models import valid_history
 from agentkit.models.text import text_messages
 from agentkit.rollout.tokens.answer_frame import AnswerFrame, Slot, frame_of, wordings
@@ -313,14 +322,14 @@ _INSIDE: Final = "zq00000in"  # where a result's text goes, in its format's fram
 
 
 NO_PICTURES: Final = (
-    "there is a picture in the prompt, and a tokenizer has no tokens for pictures: omit tokenizer=, so that the policy "
-    "gets messages, or leave the picture out"
+    "there is a picture or a file in the prompt, and a tokenizer has no tokens for it: omit tokenizer=, so that the "
+    "policy gets messages, or remove it"
 )
 
 
-def has_image(message: Message) -> bool:
-    """Return True if a message has an image."""
-    return any(isinstance(part, ImagePart) for part in getattr(message, "content", ()))
+def has_media(message: Message) -> bool:
+    """Return True if a message has an image or a file."""
+    return any(isinstance(part, ImagePart | FilePart) for part in getattr(message, "content", ()))
 
 
 def _fitted(parts: Sequence[str | Outside], slot: Slot) -> list[str | Outside]:
@@ -334,13 +343,14 @@ def _fitted(parts: Sequence[str | Outside], slot: Slot) -> list[str | Outside]:
 
 
 def _text_of(message: ToolMessage | UserMessage) -> str:
-    """A message's text; a picture, for which there are no tokens here, in words."""
-    said = (f"({_size(p)}, not shown)" if isinstance(p, ImagePart) else p.text for p in message.content)
+    """A message's text; a picture or a file, for which there are no tokens here, in words."""
+    said = (p.text if isinstance(p, TextPart) else f"({_size(p)}, not shown)" for p in message.content)
     return "".join(said)
 
 
-def _size(image: ImagePart) -> str:
-    return f"{image.media_type}, {len(image.data)} bytes" if image.data is not None else "a picture by its address"
+def _size(part: ImagePart | FilePart) -> str:
+    what = "picture" if isinstance(part, ImagePart) else part.kind
+    return f"{part.media_type}, {len(part.data)} bytes" if part.data is not None else f"a {what} by its address"
 
 
 def _without_system(messages: Sequence[Message]) -> list[Message] | None:
@@ -357,7 +367,7 @@ def _as_chat(message: Message) -> dict[str, Any]:
         case SystemMessage(content):
             return {"role": "system", "content": content}
         case UserMessage():
-            if has_image(message):
+            if has_media(message):
                 raise ConfigError(NO_PICTURES)
             return {"role": "user", "content": message.text}
         case ToolMessage():

@@ -11,8 +11,10 @@ from page_shop import PNG
 from agentkit.agent import Approved, Denied, call_hash
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.events import chat_input_of, check_decisions, input_of
+from agentkit.gateway.events.ag_ui import content_of
+from agentkit.gateway.events.ag_ui_request import said_in
 from agentkit.gateway.events.page_request import GivenDecision, NewMessage
-from agentkit.messages import AssistantMessage, ImagePart, TextPart, ToolCall, UserMessage
+from agentkit.messages import AssistantMessage, FilePart, ImagePart, TextPart, ToolCall, UserMessage, user
 
 CALL: Final = ToolCall("c:1", "add", {"a": 1})
 ID: Final = f"c:1:{call_hash(CALL)}"
@@ -94,6 +96,23 @@ def test_decisions() -> None:
     )
 
 
+def file(kind: str, media_type: str) -> dict[str, Any]:
+    """A file as AG-UI has it, with the content `a,b`."""
+    source = {"type": "data", "value": "YSxi", "mimeType": media_type}
+    return {"type": kind, "source": source, "metadata": {"name": "b.csv"}}
+
+
+def test_files_are_read_and_written() -> None:
+    parts = [file("document", "text/csv"), {"type": "video", "source": {"type": "url", "value": "https://a.example/b"}}]
+    message = said_in(parts, "content")
+    assert message == user(
+        FilePart(b"a,b", "text/csv", name="b.csv"), FilePart(url="https://a.example/b", media_type="video/mp4")
+    )
+    shown = content_of(message.content)
+    assert shown[0] == file("document", "text/csv")
+    assert said_in(shown, "content") == message
+
+
 TOOL: Final = {"name": "show", "description": "Show it.", "parameters": {}}
 
 
@@ -108,9 +127,15 @@ TOOL: Final = {"name": "show", "description": "Show it.", "parameters": {}}
         ),
         ({"runId": "a\nb"}, "runId: expected an id of 1 to 200 printable characters"),
         ({"messages": [said("Hi", "")]}, "messages[0].id: expected an id"),
-        ({"messages": [said([{"type": "audio", "source": {}}])]}, "an agent reads text and images, found a part of"),
-        ({"messages": [said([{"type": "image", "source": {"type": "file", "value": "f"}}])]}, "an image's data or URL"),
-        ({"messages": [said([{"type": "image", "source": {"type": "data", "value": "?"}}])]}, "an image in base64"),
+        (
+            {"messages": [said([{"type": "binary", "source": {}}])]},
+            "an agent reads text, images and files, found a part",
+        ),
+        ({"messages": [said([{"type": "audio", "source": {}}])]}, "a file's data or URL"),
+        ({"messages": [said([file("document", "text/plain"), file("document", "application/pdf")])]}, "no PDF file"),
+        ({"messages": [said([{"type": "video", "source": {"type": "url", "value": "ftp://x/y"}}])]}, "an https URL"),
+        ({"messages": [said([{"type": "image", "source": {"type": "file", "value": "f"}}])]}, "a file's data or URL"),
+        ({"messages": [said([{"type": "image", "source": {"type": "data", "value": "?"}}])]}, "a file in base64"),
         ({"messages": [said([DAMAGED])]}, "messages[0].content[0]: "),
         ({"messages": [said([{"type": "image", "source": {"type": "url", "value": "a.png"}}])]}, "expects a URL"),
         ({"resume": [{"interruptId": "a", "status": "resolved"}]}, "resume[0]: expected the id of an interrupt"),
@@ -176,6 +201,12 @@ def test_the_new_messages_of_a_chat() -> None:
     assert (asked.history, asked.decisions) == ((UserMessage("Hi"), AssistantMessage("Hello.")), ())
 
 
+def test_a_file_of_a_chat() -> None:
+    part = {"type": "file", "mediaType": "text/csv", "filename": "b.csv", "url": "data:text/csv;base64,YSxi"}
+    asked = chat_input_of(chat({"id": "u1", "role": "user", "parts": [part]}))
+    assert asked.messages == (NewMessage("u1", user(FilePart(b"a,b", "text/csv", name="b.csv"))),)
+
+
 def test_the_decisions_of_a_chat() -> None:
     parts = [
         {"type": "text", "text": "I pay."},
@@ -203,7 +234,7 @@ def test_the_decisions_of_a_chat() -> None:
                     {"id": "u", "role": "user", "parts": [{"type": "file", "mediaType": "text/csv", "url": "x"}]}
                 ]
             },
-            "messages[0].parts[0]: an agent reads text and images, found a part of the type str 'text/csv'",
+            "messages[0].parts[0]: FilePart(url=…) expects a URL",
         ),
     ],
 )

@@ -68,18 +68,22 @@ def test_files_are_attached_and_removed(server: PageServer, tabs: Tabs) -> None:
         {"name": "red.png", "mimeType": "image/png", "buffer": PNG},
         {"name": "notes.md", "mimeType": "text/markdown", "buffer": b"some ```notes```\n"},
         {"name": "other.txt", "mimeType": "text/plain", "buffer": b"removed"},
+        {"name": "a.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.7"},
         {"name": "a.bin", "mimeType": "application/octet-stream", "buffer": b"\xff\0"},
     ]
     tab.page.locator("#files").set_input_files(files)
     attached = tab.page.get_by_role("list", name="Attachments").get_by_role("listitem")
-    expect(attached).to_have_text(["red.png", "notes.md", "other.txt"])
+    expect(attached).to_have_text(["red.png", "notes.md", "other.txt", "a.pdf"])
     expect(tab.page.get_by_text("a.bin: only images")).to_be_visible()
     tab.page.get_by_role("button", name="Remove other.txt").click()
     with tab.page.expect_request(lambda request: request.url.endswith("/messages")) as sent:
         tab.say("hello")
     expect(attached).to_have_count(0)
     body = json.loads(sent.value.post_data or "")
-    image, text, said = body["content"]
+    image, text, document, said = body["content"]
+    source = {"type": "data", "value": "JVBERi0xLjc=", "mimeType": "application/pdf"}
+    assert document == {"type": "document", "source": source, "metadata": {"name": "a.pdf"}}
+    expect(tab.log.get_by_text("a.pdf")).to_be_visible()
     assert image["source"]["mimeType"] == "image/png"
     assert text == {"type": "text", "text": "notes.md:\n````\nsome ```notes```\n````\n"}
     assert said == {"type": "text", "text": "hello"}

@@ -3,7 +3,7 @@
 import { $, button, icon, kept, make, on, say } from "./dom.js";
 
 const MOST = 10 * 1000 * 1000; // bytes of all attachments of one message
-const IMAGES = /^image\/(png|jpeg|gif|webp)$/;
+const MEDIA = /^(?:(image)\/(?:png|jpeg|gif|webp)|(audio|video)\/.+|application\/pdf)$/;
 
 const dataOf = (file) =>
 	new Promise((done) => {
@@ -12,10 +12,11 @@ const dataOf = (file) =>
 		reader.readAsDataURL(file);
 	});
 
-// A file as a part of the message. → null for what is neither an image nor text.
+// A file as a part of the message. → null for what no model reads.
 async function partOf(file) {
 	const { name, type } = file;
-	if (IMAGES.test(type)) return { type: "image", source: { type: "data", value: await dataOf(file), mimeType: type } };
+	const [all, image, av] = MEDIA.exec(type) ?? [];
+	if (all) return { type: image ?? av ?? "document", source: { type: "data", value: await dataOf(file), mimeType: type }, metadata: { name } };
 	let text;
 	try {
 		text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
@@ -138,7 +139,7 @@ export class Composer {
 			const part = sum <= MOST ? await partOf(file) : null;
 			if (part) this.attached([...this.attachments, { file, part }]);
 			else if (sum > MOST) this.notify(`${file.name}: 10 MB at most for the attachments of one message.`);
-			else this.notify(`${file.name}: only images (PNG, JPEG, GIF, WebP) and text files can be attached.`);
+			else this.notify(`${file.name}: only images, PDF, audio, video and text.`);
 		}
 		if (files.length) say(`${this.attachments.length} attached`);
 	}

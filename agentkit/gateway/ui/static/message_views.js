@@ -7,7 +7,7 @@ import { button, change, make } from "./dom.js";
 import { MarkdownStream } from "./markdown.js";
 import { rawReply } from "./raw.js";
 import { textOf } from "./state.js";
-import { duration, highlight, picture, shown, small, useText } from "./values.js";
+import { duration, highlight, picture, shown, useText } from "./values.js";
 
 const FOLD = 3; // finished calls in a row that become one line
 
@@ -53,7 +53,7 @@ export class UserView {
 function userPart(part) {
 	const [, name, , text] = /^(.+):\n(`{3,})\n([^]*)\n\2\n$/.exec(part.text) ?? []; // an attached file
 	if (name) return make("details", { class: "parts" }, make("summary", {}, shown(name)), make("pre", {}, shown(text)));
-	return part.type === "text" ? make("p", {}, part.text) : picture(part) ?? small(`A part of type ${shown(part.type)}`);
+	return part.type === "text" ? make("p", {}, part.text) : picture(part);
 }
 
 export class AnswerView {

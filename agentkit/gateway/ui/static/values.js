@@ -114,14 +114,15 @@ export function resultView(content) {
 }
 
 function partView(part) {
-	return part.type === "text" ? textView(part.text) : picture(part) ?? small(`A part of type ${shown(part.type)}, which is not shown.`);
+	return part.type === "text" ? textView(part.text) : picture(part);
 }
 
 // A picture that came with the message; one that lies elsewhere is not loaded.
 export function picture(part) {
 	const { type, value, mimeType = part.mimeType } = part.source ?? { type: "data", value: part.data };
-	if (type !== "data" || !value || !PICTURES.test(mimeType)) return null;
-	return make("img", { src: `data:${mimeType};base64,${value}`, alt: part.metadata?.name ?? "Picture" });
+	const name = part.metadata?.name;
+	if (type !== "data" || !value || !PICTURES.test(mimeType)) return small(shown(name ?? part.type));
+	return make("img", { src: `data:${mimeType};base64,${value}`, alt: name ?? "Picture" });
 }
 
 function textView(text) {
