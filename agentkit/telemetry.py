@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.agent import RunEnded, RunStarted, RunStream, TurnEnded, TurnStarted
 from agentkit.errors import ConfigError, ProviderError, install_command
-from agentkit.events import Finish, ToolCompleted, ToolFailed, ToolStarted, Usage
+from agentkit.events import Finish, ModelSelected, ToolCompleted, ToolFailed, ToolStarted, Usage
 from agentkit.foreign.absent_imports import explained_module
 from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart, ThinkingPart, ToolCall, ToolMessage
-from agentkit.models.base import ModelRequest
+from agentkit.models.base import ModelRequest, names
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -50,6 +50,13 @@ class _Run:
     waiting: bool = False  # for the first part of a response
     timing: bool = False  # of a request
     tools: dict[str, Span] = field(default_factory=dict)
+    model: dict[str, str] = field(default_factory=dict)
+
+    def select(self, name: str) -> None:
+        """Note the model that answers."""
+        self.model = _model(name)
+        if self.chat is not None:
+            self.chat.set_attributes(self.model)
 
 
 class OpenTelemetry:
@@ -116,6 +123,8 @@ class OpenTelemetry:
                 self._start_tool(self._runs[run.id], run, call)
             case ToolCompleted(_, call, result, took) | ToolFailed(_, call, result, took):
                 self._end_tool(self._runs[run.id], call, result.text, result.code, took)
+            case ModelSelected(model):
+                self._runs[run.id].select(model)
             case Finish():
                 self._end_response(self._runs[run.id], run)
             case _:
@@ -140,7 +149,7 @@ class OpenTelemetry:
     # -------------------------------------------------------------- runs
 
     def _begin(self, run: RunStream[Any]) -> None:
-        attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": run.agent.name, **_model(run)}
+        attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": run.agent.name, **_asked_first(run)}
         if run.thread_id is not None:
             attributes["gen_ai.conversation.id"] = run.thread_id
         span = self._tracer.start_span(f"invoke_agent {run.agent.name}", attributes=attributes)
@@ -154,16 +163,17 @@ class OpenTelemetry:
         _count(state.span, usage)
         kind = self._fail(state.span, error)
         state.span.end()
-        attributes = {"gen_ai.operation.name": "invoke_agent", **_model(run), **kind}
+        attributes = {"gen_ai.operation.name": "invoke_agent", **_asked_first(run), **kind}
         self._run_seconds.record(perf_counter() - state.since, attributes)
 
     # -------------------------------------------------------------- requests
 
     def _ask(self, run: RunStream[Any], request: ModelRequest) -> None:
         state = self._runs[run.id]
+        state.model = _asked_first(run)
         named = {
             "gen_ai.operation.name": "chat",
-            **_model(run),
+            **state.model,
             "gen_ai.request.temperature": request.temperature,
             "gen_ai.request.max_tokens": request.max_tokens,
             "gen_ai.request.stop_sequences": request.stop or None,
@@ -184,7 +194,7 @@ class OpenTelemetry:
             state.waiting = False
             took = perf_counter() - state.asked
             state.chat.set_attribute("gen_ai.response.time_to_first_chunk", took)
-            self._first_seconds.record(took, {"gen_ai.operation.name": "chat", **_model(run)})
+            self._first_seconds.record(took, {"gen_ai.operation.name": "chat", **state.model})
 
     def _end_response(self, state: _Run, run: RunStream[Any], error: BaseException | None = None) -> None:
         """The response is complete; its tools may still be running."""
@@ -192,7 +202,7 @@ class OpenTelemetry:
             state.timing = False
             kind = {} if error is None else {"error.type": _kind(error)}
             self._chat_seconds.record(
-                perf_counter() - state.asked, {"gen_ai.operation.name": "chat", **_model(run), **kind}
+                perf_counter() - state.asked, {"gen_ai.operation.name": "chat", **state.model, **kind}
             )
 
     def _response(self, state: _Run, run: RunStream[Any], message: AssistantMessage, usage: Usage, finish: str) -> None:
@@ -208,7 +218,7 @@ class OpenTelemetry:
         chat.end()
         for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
             if tokens:
-                attributes = {"gen_ai.operation.name": "chat", "gen_ai.token.type": kind, **_model(run)}
+                attributes = {"gen_ai.operation.name": "chat", "gen_ai.token.type": kind, **state.model}
                 self._tokens.record(tokens, attributes)
 
     # -------------------------------------------------------------- tools
@@ -254,9 +264,13 @@ def _kind(error: BaseException) -> str:
     return error.kind if isinstance(error, ProviderError) else type(error).__name__
 
 
-def _model(run: RunStream[Any]) -> dict[str, Any]:
-    provider, _, model = run.plan.model.name.partition(":")
+def _model(name: str) -> dict[str, str]:
+    provider, _, model = name.partition(":")
     return {"gen_ai.provider.name": PROVIDERS.get(provider, provider), "gen_ai.request.model": model or provider}
+
+
+def _asked_first(run: RunStream[Any]) -> dict[str, str]:
+    return _model(names(run.plan.model)[0])
 
 
 def _count(span: Span, usage: Usage) -> None:

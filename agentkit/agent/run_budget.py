@@ -66,7 +66,7 @@ class Spending:
             for model in models:
                 one.budget.price(model)
 
-    def _dearest(self, models: Sequence[str], tokens: Usage) -> str:
+    def _most_expensive(self, models: Sequence[str], tokens: Usage) -> str:
         """Return the model of which these tokens cost the most, in the budgets together."""
 
         def cost(model: str) -> float:
@@ -184,7 +184,7 @@ class Meter:
 
     Args:
         spending: the spending that pays.
-        models: the strings of the models of which one answers; reserved is what the dearest one costs.
+        models: the strings of the models of which one answers; reserved is what the most expensive one costs.
         prompt: the estimated tokens of the prompt.
         reply: the tokens reserved for the reply.
     """
@@ -194,14 +194,14 @@ class Meter:
         self._prompt = prompt
         self._counts = spending.counts
         self._aside = Usage(prompt, reply) if self._counts else _NOTHING
-        self._model = spending._dearest(models, self._aside)
+        self._model = spending._most_expensive(models, self._aside)
         self._reported = _NOTHING
         self._written: list[str] = []
         self._calls = 0
         self._started = False  # whether any event arrived: a refused request costs nothing
         self._whole = self._settled = False
         if self._counts:
-            spending._change(model, self._aside, _NOTHING)
+            spending._change(self._model, self._aside, _NOTHING)
 
     async def read(self, model: Model, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
         """Ask the model, and count its response."""
@@ -237,7 +237,7 @@ class Meter:
             self._calls += 1
 
     def _select(self, model: str) -> None:
-        """The reservation is now for this model; what another one reported before it failed is counted as that one's."""
+        """Reserve for this model from now on; what another one reported before it failed is counted as that one's."""
         back = Usage(*(-tokens for tokens in self._aside))
         self._spending._change(self._model, back, self._reported)
         self._model, self._reported, self._started = model, _NOTHING, False

@@ -54,8 +54,8 @@ class ModelChain(Closing):
         self._limited: dict[int, float] = {}  # by a member's place, until when its provider asks to wait
         if any(one.format != self.format for one in self.models):
             raise ConfigError(
-                f"{self.name}: a run reads all replies in one way, but {', '.join(map(_way, self.models))}: create each "
-                "with the same format=…, which any model can use, or all without"
+                f"{self.name}: a run reads all replies in one way, but {', '.join(map(_way, self.models))}: create "
+                "each with the same format=…, which any model can use, or all without"
             )
 
     def __repr__(self) -> str:
@@ -85,7 +85,7 @@ class ModelChain(Closing):
         """Answer a request. A `ModelSelected` precedes the events of each member that has some.
 
         Raises:
-            ProviderError: the last error, with the others in its text; or that of a member that had begun its reply.
+            ProviderError: the last error, with the others in its text; or that of a member that had started its reply.
         """
         failed: tuple[str, ...] = ()
         for at in (order := self._order()):
@@ -116,12 +116,12 @@ class ModelChain(Closing):
         return sorted(range(len(self.models)), key=lambda at: self._limited.get(at, now) > now)
 
     def _limit(self, at: int, error: ProviderError) -> None:
-        """Note until when a member's provider asks to wait; another error than a limit does not concern later requests."""
+        """Note until when a member's provider asks to wait; its other errors do not concern later requests."""
         if error.kind in ("rate_limit", "overloaded") and error.retry_after is not None:
             self._limited[at] = self._clock() + error.retry_after
 
     async def aclose(self) -> None:
-        """Close the connections of the models that were created from strings; those that you pass are yours to close."""
+        """Close the connections of the models that it created from strings; those that you pass are yours to close."""
         for one in self._made:
             await close(one)
 
