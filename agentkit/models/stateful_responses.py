@@ -1,4 +1,4 @@
-"""The Responses API with conversations that the provider stores: a request names the last response, and has what is new.
+"""The Responses API with stored conversations: a request names the last response, and has only what is new since.
 
 The response's id is kept in the message that it became, with a digest of the conversation up to its end as the provider
 knows it. If the conversation is no longer the same, all of it is sent. So threads can be resumed, forked and edited.
@@ -81,19 +81,19 @@ class StatefulResponses(ResponsesModel):
         fields: dict[str, Any] = {"store": True}
         if known is not None:
             fields |= {"previous_response_id": known.id, "input": whole[known.items :]}
-        text, calls, id = "", list[ToolCall](), ""
+        said, calls, id = list[str](), list[ToolCall](), ""
         asked = replace(request, extra={**fields, **request.extra})
         async with aclosing(super().stream(asked)) as events:
             async for event in events:
                 match event:
-                    case Text(more):
-                        text += more
+                    case Text(text):
+                        said.append(text)
                     case CallEnd(_, call) | CallError(_, _, _, call):
                         calls.append(call)
                     case ProviderBlock(_, {"type": "stored_response", "id": str(id)}):
                         continue
                     case Finish("stop" | "tool_calls") if id:
-                        state = {"items": len(whole), "digest": _digest(whole, text, calls)}
+                        state = {"items": len(whole), "digest": _digest(whole, "".join(said), calls)}
                         yield ProviderBlock(self.provider, {"type": STATE, "id": id, **state})
                 yield event
 
@@ -114,10 +114,8 @@ def _last_stored(messages: Sequence[Message], whole: Sequence[Any], provider: st
             if isinstance(part, ProviderPart) and part.provider == provider and part.data.get("type") == STATE:
                 start, own = part.data["items"], reply_items(message, provider)
                 end = start + len(own)
-                same = (
-                    whole[start:end] == own
-                    and _digest(whole[:start], message.text, message.calls) == part.data["digest"]
-                )
+                now = _digest(whole[:start], message.text, message.calls)
+                same = now == part.data["digest"] and whole[start:end] == own
                 return _Stored(part.data["id"], end) if same and end < len(whole) else None
     return None
 
