@@ -16,7 +16,7 @@ from stateful_server import Item, StatefulServer, call, message, plain
 
 from agentkit import Agent, ConfigError, ProviderError, ThreadManager, first_of, model
 from agentkit.events import Finish, Text
-from agentkit.messages import AssistantMessage, Message, TextPart, ToolCall, ToolMessage, user
+from agentkit.messages import AssistantMessage, Message, ProviderPart, TextPart, ToolCall, ToolMessage, user
 from agentkit.models import Model, ModelRequest
 from agentkit.models.responses import responses_input
 from agentkit.testing import ScriptedModel
@@ -143,9 +143,30 @@ async def test_an_edited_argument_or_answer_is_noticed() -> None:
         reply = messages[1]
         assert isinstance(reply, AssistantMessage)
         other = tuple(replace(p, arguments={"a": 5, "b": 2}) if isinstance(p, ToolCall) else p for p in reply.content)
-        for changed in ({1: replace(reply, content=other)}, {2: ToolMessage("c1", "add", (TextPart("4"),))}):
-            await agent.run([*(changed.get(at, m) for at, m in enumerate(messages)), "Well?"])
+        await agent.run([messages[0], replace(reply, content=other), messages[2], "Well?"])
+        await agent.run([*messages[:2], ToolMessage("c1", "add", (TextPart("4"),)), messages[3], "Well?"])
     assert [previous for previous, _ in sent(server)[2:]] == [None, None]
+
+
+async def test_a_call_whose_id_had_to_change_is_sent_again() -> None:
+    """Two servers may use the same id; the conversation then has a different one for the second call."""
+    old = [user("A"), AssistantMessage((ToolCall("c3", "add", {}),)), ToolMessage("c3", "add", (TextPart("0"),))]
+    with stateful(lambda items: call("c3", "add", a=1, b=2)) as server:
+        gpt, asked = at(server), [*old, user("B")]
+        *_, end, block, _ = [e async for e in gpt.stream(ModelRequest(asked))]
+        reply = AssistantMessage((end.call, ProviderPart(block.provider, block.data)))  # type: ignore[union-attr]
+        asked += [reply, ToolMessage("c3", "add", (TextPart("3"),))]
+        async for _ in gpt.stream(ModelRequest(asked)):
+            pass
+    assert [previous for previous, _ in sent(server)] == [None, None]
+
+
+async def test_a_reply_that_the_model_is_to_continue_is_sent_with_the_conversation() -> None:
+    with stateful(lambda items: message("Yes")) as server:
+        gpt = at(server, continues=True)
+        result = await Agent(gpt).run("A")
+        assert (await Agent(gpt).run(result.messages)).text == "Yes"
+    assert sent(server)[1] == (None, [("user", "A"), ("assistant", "Yes")])
 
 
 async def test_another_model_in_between() -> None:
@@ -216,8 +237,11 @@ async def test_a_reply_that_was_cut_is_not_continued() -> None:
             if isinstance(event, Text):
                 break
         result = await Agent(gpt).run([user("A"), AssistantMessage((TextPart("You s"),)), user("B")])
-    assert result.text == "You said B."
-    assert sent(server)[1][0] is None
+        assert result.text == "You said B."
+        server.end = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+        result = await Agent(gpt).run("A")
+        result = await Agent(gpt).run([*result.messages, "B"])
+    assert [previous for previous, _ in sent(server)] == [None] * 4
 
 
 async def test_calls_written_as_text() -> None:

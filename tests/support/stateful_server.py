@@ -25,6 +25,7 @@ class StatefulServer(FakeUpstream):
     Attributes:
         known: that conversation, of each request that it accepted.
         stored: the conversations that it stored, by the ids of the responses with which they end.
+        end: how its responses end.
         status: of the answer to a request that continues an unknown response; OpenAI's is 400.
     """
 
@@ -34,6 +35,7 @@ class StatefulServer(FakeUpstream):
         self.known: list[list[Item]] = []
         self.stored: dict[str, list[Item]] = {}
         self.status = 400
+        self.end: dict[str, Any] = {"status": "completed"}
         self._count = 0
 
     def answer(self, headers: Mapping[str, str], body: bytes) -> Sequence[Step]:
@@ -52,13 +54,17 @@ class StatefulServer(FakeUpstream):
         id = f"resp_{self._count}"
         if asked.get("store", True):
             self.stored[id] = [*items, *output]
-        response = {"id": id, "status": "completed", "output": [{"status": "completed", **item} for item in output]}
+        response: dict[str, Any] = {
+            "id": id,
+            **self.end,
+            "output": [{"status": "completed", **item} for item in output],
+        }
         if not asked.get("stream"):
             return whole(response)
         done = [{"type": "response.output_item.done", "output_index": at, "item": item}
-                for at, item in enumerate(response["output"])]  # fmt: skip
+                for at, item in enumerate(complete)]  # fmt: skip
         events = [{"type": "response.created", "response": {"id": id, "status": "in_progress"}}, *done,
-                  {"type": "response.completed", "response": response}]  # fmt: skip
+                  {"type": f"response.{self.end['status']}", "response": response}]  # fmt: skip
         return chunked(*(b"event: %s\ndata: %s\n\n" % (e["type"].encode(), json.dumps(e).encode()) for e in events))
 
 
