@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from agentkit.models.constraint import check_constraint
     from agentkit.models.decompression import decompress
     from agentkit.models.first_of import ModelChain
+    from agentkit.models.gemini import GeminiModel
     from agentkit.models.model_strings import model
     from agentkit.models.openai import OpenAIModel
     from agentkit.models.responses import ResponsesModel
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AnthropicModel",
     "ClosableModel",
+    "GeminiModel",
     "Model",
     "ModelChain",
     "ModelRequest",
@@ -43,6 +45,7 @@ explained_module(
         "agentkit.models.constraint": "check_constraint",
         "agentkit.models.decompression": "decompress",
         "agentkit.models.first_of": "ModelChain",
+        "agentkit.models.gemini": "GeminiModel",
         "agentkit.models.model_strings": "model",
         "agentkit.models.openai": "OpenAIModel",
         "agentkit.models.responses": "ResponsesModel",

@@ -15,6 +15,7 @@ from agentkit.checks.unicode import clean
 from agentkit.errors import ConfigError
 from agentkit.messages import (
     AssistantMessage,
+    FilePart,
     ImagePart,
     Message,
     ProviderPart,
@@ -27,6 +28,7 @@ from agentkit.messages import (
 )
 from agentkit.models import prefill, valid_history
 from agentkit.models.base import ModelRequest
+from agentkit.models.files_taken import FilesTaken, check_files, name_of
 from agentkit.models.provider import RemoteModel, offered_schemas
 from agentkit.models.render_cache import RenderCache, Taken
 from agentkit.models.responses_wire import ResponsesWire, events_of
@@ -38,6 +40,9 @@ IDS: Final = valid_history.IdRule(limit=64)  # "string too long. Expected a stri
 
 STATE: Final = "stored_response"
 """The type of the block that says where the provider has stored a conversation; it is never sent."""
+
+FILES: Final = FilesTaken(("text/*", "application/*"), ("text/*", "application/*"))
+"""What it takes. Source: OpenAI's guide "File inputs", November 2026; no audio and no video."""
 
 _REASONS = re.compile(r"(?:.*/)?(?:o\d|codex|gpt-(?:5(?!-chat)|[6-9]|\d\d))")
 
@@ -118,11 +123,15 @@ def reply_items(message: AssistantMessage, provider: str) -> list[dict[str, Any]
     return _assistant(message.content, provider, *_known_calls([message], provider))
 
 
-def _image(part: ImagePart) -> dict[str, Any]:
-    return {"type": "input_image", "image_url": clean(part.data_url), "detail": "auto"}
+def _media(part: ImagePart | FilePart) -> dict[str, Any]:
+    if isinstance(part, ImagePart):
+        return {"type": "input_image", "image_url": clean(part.data_url), "detail": "auto"}
+    if part.url is not None:
+        return {"type": "input_file", "file_url": clean(part.url)}
+    return {"type": "input_file", "filename": name_of(part), "file_data": part.data_url}
 
 
-_content = partial(valid_history.text_or_parts, text_type="input_text", image=_image)
+_content = partial(valid_history.text_or_parts, text_type="input_text", media=_media)
 
 
 def _assistant(
@@ -179,9 +188,11 @@ class ResponsesModel(RemoteModel):
 
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
         asked = request if self.is_vendor_api else valid_history.describe_output(request)
+        check_files(self.name, request.messages, FILES)
         body = responses_body(asked, self.model, self.provider)
         said = body["input"] if self.continues else prefill.complete(body["input"])
-        return {**body, "input": said, "max_output_tokens": self._max_tokens(request)}
+        limit, temperature = self._max_tokens(request), self._temperature(request)
+        return {**body, "input": said, "max_output_tokens": limit, "temperature": temperature}
 
     def _wire(self, body: Mapping[str, Any]) -> ResponsesWire:
         return ResponsesWire(self.provider, offered_schemas(body))

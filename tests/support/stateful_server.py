@@ -54,11 +54,8 @@ class StatefulServer(FakeUpstream):
         id = f"resp_{self._count}"
         if asked.get("store", True):
             self.stored[id] = [*items, *output]
-        response: dict[str, Any] = {
-            "id": id,
-            **self.end,
-            "output": [{"status": "completed", **item} for item in output],
-        }
+        complete = [{"status": "completed", **item} for item in output]
+        response: dict[str, Any] = {"id": id, **self.end, "output": complete}
         if not asked.get("stream"):
             return whole(response)
         done = [{"type": "response.output_item.done", "output_index": at, "item": item}
