@@ -182,9 +182,8 @@ class SdkModel(Closing, ABC):
             cause = error
         last = wire.close()
         if not wire.done:
-            for event in last:
-                if begun or type(event) is Usage:  # interrupted before its first other event, it can be repeated
-                    yield event
+            for event in last if begun else filter(_is_spent, last):  # it may be repeated: it has shown nothing yet
+                yield event
             raise await self._failure(cause, handled, received) from cause
         if not wire.called and (promised := no_calls(self.provider, last, received.request_id, words=begun)):
             if not begun:
@@ -261,3 +260,8 @@ class SdkModel(Closing, ABC):
     @abstractmethod
     def _failures(self) -> tuple[type[Exception], ...]:
         """List the exceptions that a request may raise; any other one is a bug in agentkit and is not caught."""
+
+
+def _is_spent(event: SourceEvent) -> bool:
+    """Return whether an event reports tokens."""
+    return isinstance(event, Usage) and any(event)
