@@ -99,17 +99,19 @@ def _contents(
 ) -> list[dict[str, Any]]:
     contents: list[dict[str, Any]] = []
     last: type[Message] | None = None
-    forms: dict[str, Mapping[str, Any]] = {}  # of the calls before
+    asked: dict[str, Mapping[str, Any]] = {}  # the calls so far, as they are sent
     for message in valid_history.conversation(messages, IDS, taken, written):
         match message:
             case SystemMessage():
                 continue
             case AssistantMessage(content):
                 own = [part for part in content if isinstance(part, ProviderPart) and part.provider == provider]
-                forms |= {part.call_id: part.data for part in own if part.call_id}
+                forms = {part.call_id: part.data for part in own if part.call_id}
                 parts = list(_signed(_said(content, provider, forms), third))
+                sent = [part["functionCall"] for part in parts if "functionCall" in part]
+                asked |= {call.id: one for call, one in zip(message.calls, sent, strict=True)}
             case ToolMessage():
-                parts = _result(message, forms.get(message.call_id, {}), third)
+                parts = _result(message, asked[message.call_id], third)
             case _:
                 parts = list(_content(message.content))
         if parts and type(message) is last:
@@ -139,12 +141,11 @@ def _file(part: ImagePart | FilePart) -> dict[str, Any]:
     return {"fileData": {**({"mimeType": kind} if kind else {}), "fileUri": clean(url)}}
 
 
-def _result(message: ToolMessage, form: Mapping[str, Any], third: bool) -> list[dict[str, Any]]:
+def _result(message: ToolMessage, call: Mapping[str, Any], third: bool) -> list[dict[str, Any]]:
     """A result; images stand in it, or after it for models that take none there."""
-    id = {"id": form["id"]} if "id" in form else {}
     key = "output" if message.error is None else "error"
     images = [_file(part) for part in message.content if isinstance(part, ImagePart)]
-    response: dict[str, Any] = {**id, "name": valid_history.fit_name(message.name)}
+    response: dict[str, Any] = {name: call[name] for name in ("id", "name") if name in call}
     response["response"] = {key: clean(message.text)}
     if third and images:
         response["parts"] = images

@@ -101,10 +101,10 @@ class GeminiWire:
             return [provider_block(self.provider, part, thinking=thinking)] if any(part.values()) else []
         text = clean(text)
         if part.get("thought"):
-            block = provider_block(self.provider, part, thinking=True)
-            return [Thinking(text), *[block] * bool(signature)] if text else []
-        block = provider_block(self.provider, signature)
-        return [*[block] * bool(signature), Text(text)] if text else []
+            said: list[SourceEvent] = [Thinking(text)] if text else []
+            return [*said, provider_block(self.provider, part, thinking=True)] if signature else said
+        said = [Text(text)] if text else []
+        return [provider_block(self.provider, signature), *said] if signature else said
 
     def _call(self, part: Mapping[str, Any], asked: Mapping[str, Any]) -> list[SourceEvent]:
         id = text_of(asked.get("id"))

@@ -255,14 +255,18 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def _answer(error: Exception) -> tuple[Any, Any]:
     """The status and the body of an answer, where an SDK's exception has them: Google's has a `code` and `details`."""
-    names = ("code", "details") if hasattr(error, "details") else ("status_code", "body")
+    names = ("code", "details") if _is_googles(error) else ("status_code", "body")
     return getattr(error, names[0], None), getattr(error, names[1], None)
+
+
+def _is_googles(error: Exception) -> bool:
+    return hasattr(error, "details") and not hasattr(error, "status_code")
 
 
 def _code_and_delay(error: Exception, reported: ErrorInStream | None) -> tuple[str | None, float | None]:
     """The code of a failure, and the seconds that its body asks to wait: Google's have both in `details`."""
     said = reported.body if reported is not None else None
-    if not hasattr(error, "details") or not isinstance(said, Mapping):
+    if not _is_googles(error) or not isinstance(said, Mapping):
         return reported.code if reported is not None else None, None
     details = items_of(said.get("details"))
     reasons = [text_of(one.get("reason")) for one in details]
