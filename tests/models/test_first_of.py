@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import warnings
 from collections.abc import Iterator, Sequence
@@ -308,6 +309,29 @@ def test_tokens_that_a_failed_member_reported_count_at_its_price() -> None:
     agent = Agent(first_of(first, second), budget=budget, hooks=[hook])
     assert spent(agent) == 19.0
     assert ended == [Usage(3_000_000, 10)]
+
+
+def sse(*events: dict[str, Any]) -> Sequence[Step]:
+    return chunked(*(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n".encode() for e in events))
+
+
+def test_tokens_of_requests_that_failed_before_their_reply_count() -> None:
+    start = {"type": "message_start", "message": {"usage": {"input_tokens": 1_000_000, "output_tokens": 0}}}
+    overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+
+    async def sleep(_: float) -> None: ...
+
+    with (
+        server("anthropic", sse(start, overloaded), max_retries=1, sleep=sleep) as first,
+        server("openai", whole(HI["openai"])) as second,
+    ):
+        chain = first_of(first.model, second.model)
+        assert [e for e in events_of(chain) if isinstance(e, Usage | ModelSelected)][:3] == [
+            ModelSelected("anthropic:anthropic-m"),
+            Usage(1_000_000),
+            Usage(2_000_000),
+        ]
+        assert spent(Agent(chain, budget=Budget(cost=10, prices=PRICES))) == 2 * 3 + 2
 
 
 async def test_the_highest_price_is_reserved() -> None:
