@@ -50,13 +50,7 @@ class _Run:
     waiting: bool = False  # for the first part of a response
     timing: bool = False  # of a request
     tools: dict[str, Span] = field(default_factory=dict)
-    model: dict[str, str] = field(default_factory=dict)
-
-    def select(self, name: str) -> None:
-        """Note the model that answers."""
-        self.model = _model(name)
-        if self.chat is not None:
-            self.chat.set_attributes(self.model)
+    model: str = ""  # the one that answers, if it is a member of a chain
 
 
 class OpenTelemetry:
@@ -124,7 +118,7 @@ class OpenTelemetry:
             case ToolCompleted(_, call, result, took) | ToolFailed(_, call, result, took):
                 self._end_tool(self._runs[run.id], call, result.text, result.code, took)
             case ModelSelected(model):
-                self._runs[run.id].select(model)
+                self._runs[run.id].model = model
             case Finish():
                 self._end_response(self._runs[run.id], run)
             case _:
@@ -149,7 +143,7 @@ class OpenTelemetry:
     # -------------------------------------------------------------- runs
 
     def _begin(self, run: RunStream[Any]) -> None:
-        attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": run.agent.name, **_asked_first(run)}
+        attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": run.agent.name, **_model(run)}
         if run.thread_id is not None:
             attributes["gen_ai.conversation.id"] = run.thread_id
         span = self._tracer.start_span(f"invoke_agent {run.agent.name}", attributes=attributes)
@@ -163,17 +157,17 @@ class OpenTelemetry:
         _count(state.span, usage)
         kind = self._fail(state.span, error)
         state.span.end()
-        attributes = {"gen_ai.operation.name": "invoke_agent", **_asked_first(run), **kind}
+        attributes = {"gen_ai.operation.name": "invoke_agent", **_model(run), **kind}
         self._run_seconds.record(perf_counter() - state.since, attributes)
 
     # -------------------------------------------------------------- requests
 
     def _ask(self, run: RunStream[Any], request: ModelRequest) -> None:
         state = self._runs[run.id]
-        state.model = _asked_first(run)
+        state.model = ""
         named = {
             "gen_ai.operation.name": "chat",
-            **state.model,
+            **_model(run),
             "gen_ai.request.temperature": request.temperature,
             "gen_ai.request.max_tokens": request.max_tokens,
             "gen_ai.request.stop_sequences": request.stop or None,
@@ -194,7 +188,7 @@ class OpenTelemetry:
             state.waiting = False
             took = perf_counter() - state.asked
             state.chat.set_attribute("gen_ai.response.time_to_first_chunk", took)
-            self._first_seconds.record(took, {"gen_ai.operation.name": "chat", **state.model})
+            self._first_seconds.record(took, {"gen_ai.operation.name": "chat", **_model(run, state.model)})
 
     def _end_response(self, state: _Run, run: RunStream[Any], error: BaseException | None = None) -> None:
         """The response is complete; its tools may still be running."""
@@ -202,7 +196,7 @@ class OpenTelemetry:
             state.timing = False
             kind = {} if error is None else {"error.type": _kind(error)}
             self._chat_seconds.record(
-                perf_counter() - state.asked, {"gen_ai.operation.name": "chat", **state.model, **kind}
+                perf_counter() - state.asked, {"gen_ai.operation.name": "chat", **_model(run, state.model), **kind}
             )
 
     def _response(self, state: _Run, run: RunStream[Any], message: AssistantMessage, usage: Usage, finish: str) -> None:
@@ -210,7 +204,7 @@ class OpenTelemetry:
             return  # calls of an earlier run were answered; there was no request to a model
         chat, state.chat = state.chat, None
         self._end_response(state, run, run.error)
-        chat.set_attribute("gen_ai.response.finish_reasons", (finish,))
+        chat.set_attributes({"gen_ai.response.finish_reasons": (finish,), **_model(run, state.model)})
         _count(chat, usage)
         if self._contents:
             chat.set_attributes(_message_attributes("gen_ai.output.messages", [message]))
@@ -218,7 +212,7 @@ class OpenTelemetry:
         chat.end()
         for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
             if tokens:
-                attributes = {"gen_ai.operation.name": "chat", "gen_ai.token.type": kind, **state.model}
+                attributes = {"gen_ai.operation.name": "chat", "gen_ai.token.type": kind, **_model(run, state.model)}
                 self._tokens.record(tokens, attributes)
 
     # -------------------------------------------------------------- tools
@@ -264,13 +258,9 @@ def _kind(error: BaseException) -> str:
     return error.kind if isinstance(error, ProviderError) else type(error).__name__
 
 
-def _model(name: str) -> dict[str, str]:
-    provider, _, model = name.partition(":")
+def _model(run: RunStream[Any], answers: str = "") -> dict[str, Any]:
+    provider, _, model = (answers or names(run.plan.model)[0]).partition(":")
     return {"gen_ai.provider.name": PROVIDERS.get(provider, provider), "gen_ai.request.model": model or provider}
-
-
-def _asked_first(run: RunStream[Any]) -> dict[str, str]:
-    return _model(names(run.plan.model)[0])
 
 
 def _count(span: Span, usage: Usage) -> None:

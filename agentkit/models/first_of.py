@@ -33,14 +33,11 @@ _UNSEEN: Final = frozenset((Usage, ModelSelected))
 
 @suggest_attributes
 class ModelChain(Closing):
-    """Asks models in their order until one answers; see `first_of`. Any number of runs may share it.
+    """Asks models in their order until one answers, as `first_of` says. Any number of runs may share it.
 
     Args:
-        models: the models, or their strings.
-        clock: seconds, for the time for which a member that is limited is asked last.
-
-    Raises:
-        ConfigError: there is no model, a string is wrong or lacks its key, or the models differ in how they call tools.
+        models: see `first_of`.
+        clock: seconds, for the time for which a limited member is asked last.
     """
 
     def __init__(self, *models: Model | str, clock: Callable[[], float] = monotonic) -> None:
@@ -52,10 +49,11 @@ class ModelChain(Closing):
         """The members, in their order."""
         self._clock = clock
         self._limited: dict[int, float] = {}  # by a member's place, until when its provider asks to wait
-        if any(one.format != self.format for one in self.models):
+        ways = [getattr(one.format, "name", one.format) or "native calls" for one in self.models]
+        if len(set(ways)) > 1:  # a run reads all replies in one way
             raise ConfigError(
-                f"{self.name}: a run reads all replies in one way, but {', '.join(map(_way, self.models))}: create "
-                "each with the same format=…, which any model can use, or all without"
+                f"first_of(…): expected models that call tools in the same way, found {', '.join(ways)}: create each "
+                "with the same format=…, which any model can use, or all without"
             )
 
     def __repr__(self) -> str:
@@ -105,30 +103,21 @@ class ModelChain(Closing):
                     error.args = ("; before that, ".join((str(error), *failed)),)
                     raise
                 failed = (*failed, f"{member.name}: {error}")
-                self._limit(at, error)
+                if error.kind in ("rate_limit", "overloaded") and error.retry_after is not None:
+                    self._limited[at] = self._clock() + error.retry_after
                 _LOG.warning("%s; the next model is asked: %s", failed[-1], self.name)
             finally:
                 await close(events)
 
     def _order(self) -> list[int]:
-        """Return the members' places in the order in which they are asked: last those that are limited now."""
+        """Return the members' places in the order in which they are asked, the limited ones last."""
         now = self._clock()
         return sorted(range(len(self.models)), key=lambda at: self._limited.get(at, now) > now)
-
-    def _limit(self, at: int, error: ProviderError) -> None:
-        """Note until when a member's provider asks to wait; its other errors do not concern later requests."""
-        if error.kind in ("rate_limit", "overloaded") and error.retry_after is not None:
-            self._limited[at] = self._clock() + error.retry_after
 
     async def aclose(self) -> None:
         """Close the connections of the models that it created from strings; those that you pass are yours to close."""
         for one in self._made:
             await close(one)
-
-
-def _way(model: Model) -> str:
-    format = getattr(model.format, "name", model.format)
-    return f"{model.name} calls natively" if format is None else f"{model.name} writes calls as {format}"
 
 
 def first_of(*models: Model | str) -> ModelChain:

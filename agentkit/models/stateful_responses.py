@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from agentkit.errors import ProviderError
 from agentkit.events import CallEnd, CallError, Finish, ProviderBlock, SourceEvent, Text
@@ -34,13 +34,6 @@ _REFUSED: Final = ("not_found", "bad_request")
 status 400; servers that store nothing, and organizations without data retention, refuse the field."""
 
 
-class _Stored(NamedTuple):
-    """A response that the provider has stored, and how many items of the conversation end with it."""
-
-    id: str
-    items: int
-
-
 class _StatefulWire(ResponsesWire):
     """A response whose id is reported."""
 
@@ -53,36 +46,29 @@ class StatefulResponses(ResponsesModel):
     """A model on the Responses API that continues the responses which the provider has stored (`store` is on)."""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
-        """Answer a request; sent in full if the provider refuses to continue the last response.
-
-        Raises:
-            ConfigError: the conversation is empty.
-        """
+        """Answer a request; sent in full if the provider refuses to continue the last response."""
         whole = self._asked(request)["input"]
         by_hand = not _BY_HAND.isdisjoint({**(self.settings.extra or {}), **request.extra})
-        stored = None if by_hand else _last_stored(request.messages, whole, self.provider)
-        for known in (None,) if stored is None else (stored, None):
+        continued = {} if by_hand else _continued(request.messages, whole, self.provider)
+        for fields in (continued, {}) if continued else ({},):
             begun = False
             try:
-                async with aclosing(self._reply(request, whole, known)) as events:
+                async with aclosing(self._reply(request, whole, fields)) as events:
                     async for event in events:
                         begun = True
                         yield event
                 return
             except ProviderError as error:
-                if begun or known is None or error.kind not in _REFUSED:
+                if begun or not fields or error.kind not in _REFUSED:
                     raise
                 _LOG.info("%s; the whole conversation is sent", error)
 
     async def _reply(
-        self, request: ModelRequest, whole: Sequence[Any], known: _Stored | None
+        self, request: ModelRequest, whole: Sequence[Any], fields: Mapping[str, Any]
     ) -> AsyncGenerator[SourceEvent, None]:
-        """Answer a request, with the stored response that it continues."""
-        fields: dict[str, Any] = {"store": True}
-        if known is not None:
-            fields |= {"previous_response_id": known.id, "input": whole[known.items :]}
+        """Answer a request with these fields; before the end comes the block with which a later one continues."""
         said, calls, id = list[str](), list[ToolCall](), ""
-        asked = replace(request, extra={**fields, **request.extra})
+        asked = replace(request, extra={"store": True, **fields, **request.extra})
         async with aclosing(super().stream(asked)) as events:
             async for event in events:
                 match event:
@@ -101,8 +87,8 @@ class StatefulResponses(ResponsesModel):
         return _StatefulWire(self.provider, offered_schemas(body))
 
 
-def _last_stored(messages: Sequence[Message], whole: Sequence[Any], provider: str) -> _Stored | None:
-    """Return the last response that the provider has stored, if the conversation up to its end is still the same.
+def _continued(messages: Sequence[Message], whole: Sequence[Any], provider: str) -> dict[str, Any]:
+    """Return the fields that continue the last stored response; empty if the conversation up to its end has changed.
 
     Args:
         messages: the conversation.
@@ -113,11 +99,11 @@ def _last_stored(messages: Sequence[Message], whole: Sequence[Any], provider: st
         for part in message.content if isinstance(message, AssistantMessage) else ():
             if isinstance(part, ProviderPart) and part.provider == provider and part.data.get("type") == STATE:
                 start, own = part.data["items"], reply_items(message, provider)
-                end = start + len(own)
-                now = _digest(whole[:start], message.text, message.calls)
-                same = now == part.data["digest"] and whole[start:end] == own
-                return _Stored(part.data["id"], end) if same and end < len(whole) else None
-    return None
+                new = whole[start + len(own) :]
+                same = part.data["digest"] == _digest(whole[:start], message.text, message.calls)
+                same = same and whole[start : start + len(own)] == own
+                return {"previous_response_id": part.data["id"], "input": new} if same and new else {}
+    return {}
 
 
 def _digest(items: Sequence[Any], text: str, calls: Sequence[ToolCall]) -> str:

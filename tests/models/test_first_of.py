@@ -223,7 +223,7 @@ def test_a_chain_of_native_models_writes_calls_as_text() -> None:
 
 
 def test_models_that_call_in_different_ways_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"a calls natively, b writes calls as xml: create each with the same"):
+    with pytest.raises(ConfigError, match=r"found native calls, xml: create each with the same format="):
         first_of(ScriptedModel([], name="a"), ScriptedModel([], name="b", format="xml"))
 
 
