@@ -359,6 +359,11 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("reasoning_tokens", "completion_tokens_details", "output_tokens_details"),
         **_same("a Budget computes it from prices: Budget(cost=…, prices={…})", "cost", "total_cost"),
     },
+    "ModelSelected": {
+        **_EVENT,
+        **_same("model", "name", "model_name", "model_id"),
+        **_same("failed", "error", "errors", "exceptions"),
+    },
     "Finish": {
         **_EVENT,
         **_same("reason", "finish_reason", "stop_reason", "finish", "status"),
