@@ -20,7 +20,7 @@ def call(id: str, name: str, **arguments: Any) -> Item:
 
 
 class StatefulServer(FakeUpstream):
-    """Answers by a function of the conversation as it knows it: what it stored, and what came with the request.
+    """Answers by a function of the conversation as it knows it: what it has stored, and the items of the request.
 
     Attributes:
         known: that conversation, of each request that it accepted.
