@@ -49,7 +49,7 @@ class ModelChain(Closing):
         """The members, in their order."""
         self._clock = clock
         self._limited: dict[int, float] = {}  # by a member's place, until when its provider asks to wait
-        ways = [getattr(one.format, "name", one.format) or "native calls" for one in self.models]
+        ways = [str(getattr(one.format, "name", one.format) or "native calls") for one in self.models]
         if len(set(ways)) > 1:  # a run reads all replies in one way
             raise ConfigError(
                 f"first_of(…): expected models that call tools in the same way, found {', '.join(ways)}: create each "

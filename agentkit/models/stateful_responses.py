@@ -48,7 +48,7 @@ class StatefulResponses(ResponsesModel):
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
         """Answer a request; sent in full if the provider refuses to continue the last response."""
         whole = self._asked(request)["input"]
-        by_hand = not _BY_HAND.isdisjoint({**(self.settings.extra or {}), **request.extra})
+        by_hand = not _BY_HAND.isdisjoint([*(self.settings.extra or ()), *request.extra])
         continued = {} if by_hand else _continued(request.messages, whole, self.provider)
         for fields in (continued, {}) if continued else ({},):
             begun = False
@@ -95,8 +95,8 @@ def _continued(messages: Sequence[Message], whole: Sequence[Any], provider: str)
         whole: its input items.
         provider: the provider, as in the blocks of its responses.
     """
-    for message in reversed(messages):
-        for part in message.content if isinstance(message, AssistantMessage) else ():
+    for message in [one for one in reversed(messages) if isinstance(one, AssistantMessage)]:
+        for part in message.content:
             if isinstance(part, ProviderPart) and part.provider == provider and part.data.get("type") == STATE:
                 start, own = part.data["items"], reply_items(message, provider)
                 new = whole[start + len(own) :]
