@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from agentkit.messages import FilePart, ImagePart, TextPart, ToolCall
     from agentkit.models.base import Model, ModelRequest
+    from agentkit.models.first_of import first_of
     from agentkit.models.model_strings import model
     from agentkit.processor.config import ProcessorConfig
     from agentkit.processor.processor import ResponseProcessor
@@ -64,6 +65,7 @@ __all__ = [
     "ToolRegistry",
     "ToolResult",
     "ToolSchema",
+    "first_of",
     "model",
     "openapi_schema",
     "xml_schema",
@@ -83,6 +85,7 @@ explained_module(
         ),
         "agentkit.messages": "FilePart ImagePart TextPart ToolCall",
         "agentkit.models.base": "Model ModelRequest",
+        "agentkit.models.first_of": "first_of",
         "agentkit.models.model_strings": "model",
         "agentkit.processor.config": "ProcessorConfig",
         "agentkit.processor.processor": "ResponseProcessor",

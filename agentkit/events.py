@@ -231,6 +231,19 @@ class Usage(NamedTuple):
 
 
 @event
+class ModelSelected(NamedTuple):
+    """The model of a chain (`agentkit.first_of`) to which the events that follow belong; other models do not say it.
+
+    Attributes:
+        model: its model string.
+        failed: why the models before it did not answer, in their order.
+    """
+
+    model: str
+    failed: tuple[str, ...] = ()
+
+
+@event
 class Finish(NamedTuple):
     """The model's response is over. `raw` is the provider's own word; None when the stream ended without one."""
 
@@ -308,6 +321,7 @@ SourceEvent = (
     | CallError
     | CallQuoted
     | Usage
+    | ModelSelected
     | Finish
 )
 """What a model adapter, a format's parser or the recovery of calls yields."""

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.agent import RunEnded, RunStarted, RunStream, TurnEnded, TurnStarted
 from agentkit.errors import ConfigError, ProviderError, install_command
-from agentkit.events import Finish, ToolCompleted, ToolFailed, ToolStarted, Usage
+from agentkit.events import Finish, ModelSelected, ToolCompleted, ToolFailed, ToolStarted, Usage
 from agentkit.foreign.absent_imports import explained_module
 from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart, ThinkingPart, ToolCall, ToolMessage
-from agentkit.models.base import ModelRequest
+from agentkit.models.base import ModelRequest, names
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -50,6 +50,7 @@ class _Run:
     waiting: bool = False  # for the first part of a response
     timing: bool = False  # of a request
     tools: dict[str, Span] = field(default_factory=dict)
+    model: str = ""  # the one that answers, if it is a member of a chain
 
 
 class OpenTelemetry:
@@ -116,6 +117,8 @@ class OpenTelemetry:
                 self._start_tool(self._runs[run.id], run, call)
             case ToolCompleted(_, call, result, took) | ToolFailed(_, call, result, took):
                 self._end_tool(self._runs[run.id], call, result.text, result.code, took)
+            case ModelSelected(model):
+                self._runs[run.id].model = model
             case Finish():
                 self._end_response(self._runs[run.id], run)
             case _:
@@ -161,6 +164,7 @@ class OpenTelemetry:
 
     def _ask(self, run: RunStream[Any], request: ModelRequest) -> None:
         state = self._runs[run.id]
+        state.model = ""
         named = {
             "gen_ai.operation.name": "chat",
             **_model(run),
@@ -184,7 +188,7 @@ class OpenTelemetry:
             state.waiting = False
             took = perf_counter() - state.asked
             state.chat.set_attribute("gen_ai.response.time_to_first_chunk", took)
-            self._first_seconds.record(took, {"gen_ai.operation.name": "chat", **_model(run)})
+            self._first_seconds.record(took, {"gen_ai.operation.name": "chat", **_model(run, state.model)})
 
     def _end_response(self, state: _Run, run: RunStream[Any], error: BaseException | None = None) -> None:
         """The response is complete; its tools may still be running."""
@@ -192,7 +196,7 @@ class OpenTelemetry:
             state.timing = False
             kind = {} if error is None else {"error.type": _kind(error)}
             self._chat_seconds.record(
-                perf_counter() - state.asked, {"gen_ai.operation.name": "chat", **_model(run), **kind}
+                perf_counter() - state.asked, {"gen_ai.operation.name": "chat", **_model(run, state.model), **kind}
             )
 
     def _response(self, state: _Run, run: RunStream[Any], message: AssistantMessage, usage: Usage, finish: str) -> None:
@@ -200,7 +204,7 @@ class OpenTelemetry:
             return  # calls of an earlier run were answered; there was no request to a model
         chat, state.chat = state.chat, None
         self._end_response(state, run, run.error)
-        chat.set_attribute("gen_ai.response.finish_reasons", (finish,))
+        chat.set_attributes({"gen_ai.response.finish_reasons": (finish,), **_model(run, state.model)})
         _count(chat, usage)
         if self._contents:
             chat.set_attributes(_message_attributes("gen_ai.output.messages", [message]))
@@ -208,7 +212,7 @@ class OpenTelemetry:
         chat.end()
         for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
             if tokens:
-                attributes = {"gen_ai.operation.name": "chat", "gen_ai.token.type": kind, **_model(run)}
+                attributes = {"gen_ai.operation.name": "chat", "gen_ai.token.type": kind, **_model(run, state.model)}
                 self._tokens.record(tokens, attributes)
 
     # -------------------------------------------------------------- tools
@@ -254,8 +258,8 @@ def _kind(error: BaseException) -> str:
     return error.kind if isinstance(error, ProviderError) else type(error).__name__
 
 
-def _model(run: RunStream[Any]) -> dict[str, Any]:
-    provider, _, model = run.plan.model.name.partition(":")
+def _model(run: RunStream[Any], answers: str = "") -> dict[str, Any]:
+    provider, _, model = (answers or names(run.plan.model)[0]).partition(":")
     return {"gen_ai.provider.name": PROVIDERS.get(provider, provider), "gen_ai.request.model": model or provider}
 
 

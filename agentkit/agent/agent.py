@@ -20,7 +20,7 @@ from agentkit.foreign import argument_names
 from agentkit.foreign.absent import suggest_attributes
 from agentkit.foreign.elsewhere import at
 from agentkit.messages import SystemMessage
-from agentkit.models.base import Model
+from agentkit.models.base import Model, close, names
 from agentkit.processor.config import ProcessorConfig
 from agentkit.tool.registry import ToolRegistry
 
@@ -169,8 +169,6 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
     async def aclose(self) -> None:
         """Close the connections of a model that the agent created from a string. The agent can be used again."""
         if self._owns_model and not isinstance(self._model, str):
-            from agentkit.agent.blocking_call import close
-
             await close(self._model)
 
     @overload
@@ -248,7 +246,7 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
             config = replace(config, attended=config.attended and above.config.attended)
             limits.max_depth = min(limits.max_depth, above.limits.max_depth - 1)
         spending = Spending(limits.budget, None if above is None else above.spending)
-        spending.check(model.name)
+        spending.check(names(model))
         plan = Plan(
             agent=self,
             model=model,
@@ -310,8 +308,6 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
     async def _end_loop(self) -> None:
         """Close the model's connections: they belong to the loop that is about to end."""
         if not isinstance(self._model, str):
-            from agentkit.agent.blocking_call import close
-
             await close(self._model)
 
     @takes(others=argument_names.AS_TOOL, such="agent.as_tool('its_name', 'what it is good at')")

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from agentkit.agent.own_loop import OwnLoop
-from agentkit.models.base import Model
 
 _T = TypeVar("_T")
 
@@ -37,9 +36,3 @@ def run_blocking(
 
     with OwnLoop() as loop:
         return loop.run(once())
-
-
-async def close(model: Model) -> None:
-    """Close a model's connections, if it has any that can be closed."""
-    if (aclose := getattr(model, "aclose", None)) is not None:
-        await aclose()

@@ -15,7 +15,7 @@ from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Usage
 from agentkit.foreign.argument_names import TOOL_CHOICE
 from agentkit.messages import AssistantMessage, ToolCall, UserMessage
-from agentkit.models.base import ModelRequest, continues
+from agentkit.models.base import ModelRequest, continues, names
 from agentkit.processor import Source, not_run
 from agentkit.processor.eager_tasks import LoopYield
 from agentkit.processor.response_record import NO_USAGE
@@ -105,7 +105,7 @@ class Requests:
             return spending.reached_limit is None
         self._prompts = self._prompts or Prompts(self._request)
         prompt = self._prompts.size(messages)
-        meter = await spending.set_aside(self._plan.model.name, prompt, self._request.max_tokens)
+        meter = await spending.set_aside(names(self._plan.model), prompt, self._request.max_tokens)
         self._meters = [] if meter is None else [meter]
         return meter is not None
 
@@ -129,7 +129,7 @@ class Requests:
         self._continued += 1
         request = replace(self._request, messages=[*self._request.messages, partial])
         if spending.counts:
-            self._meters.append(spending.set_aside_now(plan.model.name, request))
+            self._meters.append(spending.set_aside_now(names(plan.model), request))
         return self.stream(request)
 
     def settle(self) -> None:

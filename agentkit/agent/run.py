@@ -407,7 +407,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         if not self._requests.under_way:
             return None
         finish = lacking(turn, self._requests.choice, self.plan.output) or turn.finish.reason
-        return Response(self.id, self.plan.model.name, turn.usage, finish, monotonic() - since)
+        return Response(self.id, turn.model or self.plan.model.name, turn.usage, finish, monotonic() - since)
 
 
 def _without_a_turn(unsettled: UnansweredCalls) -> TurnEnded:

@@ -14,15 +14,16 @@ from typing import Final, Literal
 
 from agentkit.agent.limits import REPLY_TOKENS, UNBOUNDED, Budget
 from agentkit.errors import AgentkitError
-from agentkit.events import ArgumentDelta, CallEnd, Finish, SourceEvent, Text, Thinking, Usage
+from agentkit.events import ArgumentDelta, CallEnd, Finish, ModelSelected, SourceEvent, Text, Thinking, Usage
 from agentkit.messages import Message
-from agentkit.models.base import Model, ModelRequest
+from agentkit.models.base import Model, ModelRequest, close, names
 from agentkit.models.tokens import PER_CALL, json_tokens, message_tokens, messages_tokens, text_tokens
 from agentkit.processor import Source
 
 Exhausted = Literal["token_budget", "cost_budget", "time_budget", "call_budget"]
 
 _NOTHING: Final = Usage()
+_PRICED: Final = frozenset((Usage, ModelSelected))
 
 
 class BudgetSpent(AgentkitError):
@@ -55,14 +56,24 @@ class Spending:
         """True if tokens or cost are limited."""
         self._waiting: deque[asyncio.Future[None]] = deque() if parent is None else parent._waiting
 
-    def check(self, model: str) -> None:
-        """Check that each response of a model has a price, if one is needed.
+    def check(self, models: Sequence[str]) -> None:
+        """Check that each response of these models has a price, if one is needed.
 
         Raises:
-            ConfigError: the cost is limited, and the model has no price.
+            ConfigError: the cost is limited, and a model has no price.
         """
         for one in self._all:
-            one.budget.price(model)
+            for model in models:
+                one.budget.price(model)
+
+    def _most_expensive(self, models: Sequence[str], tokens: Usage) -> str:
+        """Return the model of which these tokens cost the most, in the budgets together."""
+
+        def cost(model: str) -> float:
+            prices = (one.budget.price(model) for one in self._all)
+            return sum(price.of(tokens) for price in prices if price is not None)
+
+        return models[0] if len(models) == 1 else max(models, key=cost)
 
     # -------------------------------------------------------------- what is left
 
@@ -117,11 +128,11 @@ class Spending:
 
     # -------------------------------------------------------------- responses
 
-    async def set_aside(self, model: str, prompt: int, reply: int | None) -> Meter | None:
+    async def set_aside(self, models: Sequence[str], prompt: int, reply: int | None) -> Meter | None:
         """Reserve what a response may cost; waits while current responses may use up what is left.
 
         Args:
-            model: the model's string.
+            models: the strings of the models of which one answers.
             prompt: the estimated tokens of the prompt.
             reply: the request's limit for the reply; None if it sets none.
 
@@ -130,7 +141,7 @@ class Spending:
         """
         while self.reached_limit is None:
             if not self._bounded or all(one._has_room() for one in self._all):
-                return Meter(self, model, prompt, REPLY_TOKENS if reply is None else reply)
+                return Meter(self, models, prompt, REPLY_TOKENS if reply is None else reply)
             change = asyncio.get_running_loop().create_future()
             self._waiting.append(change)
             try:
@@ -140,10 +151,10 @@ class Spending:
                     self._waiting.remove(change)
         return None
 
-    def set_aside_now(self, model: str, request: ModelRequest) -> Meter:
+    def set_aside_now(self, models: Sequence[str], request: ModelRequest) -> Meter:
         """Reserve without waiting: for the rest of a response, which must not remain incomplete."""
         prompt = messages_tokens(request.messages) if self.counts else 0
-        return Meter(self, model, prompt, REPLY_TOKENS if request.max_tokens is None else request.max_tokens)
+        return Meter(self, models, prompt, REPLY_TOKENS if request.max_tokens is None else request.max_tokens)
 
     def count(self, model: str, spent: Usage) -> None:
         """Add a response for which nothing was reserved, as when neither tokens nor cost are limited."""
@@ -173,24 +184,24 @@ class Meter:
 
     Args:
         spending: the spending that pays.
-        model: the model's string.
+        models: the strings of the models of which one answers; reserved is what the most expensive one costs.
         prompt: the estimated tokens of the prompt.
         reply: the tokens reserved for the reply.
     """
 
-    def __init__(self, spending: Spending, model: str, prompt: int, reply: int) -> None:
+    def __init__(self, spending: Spending, models: Sequence[str], prompt: int, reply: int) -> None:
         self._spending = spending
-        self._model = model
         self._prompt = prompt
         self._counts = spending.counts
         self._aside = Usage(prompt, reply) if self._counts else _NOTHING
+        self._model = spending._most_expensive(models, self._aside)
         self._reported = _NOTHING
         self._written: list[str] = []
         self._calls = 0
         self._started = False  # whether any event arrived: a refused request costs nothing
         self._whole = self._settled = False
         if self._counts:
-            spending._change(model, self._aside, _NOTHING)
+            spending._change(self._model, self._aside, _NOTHING)
 
     async def read(self, model: Model, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
         """Ask the model, and count its response."""
@@ -199,7 +210,7 @@ class Meter:
         try:
             if isinstance(events, AsyncIterable):
                 async for event in events:
-                    if counts or type(event) is Usage:
+                    if counts or type(event) in _PRICED:
                         self._see(event)
                     yield event
             else:
@@ -208,11 +219,13 @@ class Meter:
                     yield event
         finally:
             self.settle()
-            if (close := getattr(events, "aclose", None)) is not None:  # a generator; others end by themselves
-                await close()
+            await close(events)  # a generator; others end by themselves
 
     def _see(self, event: SourceEvent) -> None:
         kind = type(event)
+        if kind is ModelSelected:
+            self._select(event.model)  # type: ignore[union-attr]
+            return
         self._started = True
         if kind is Usage:
             self._reported = event  # type: ignore[assignment]
@@ -222,6 +235,13 @@ class Meter:
             self._written.append(event.text)  # type: ignore[union-attr]
         elif kind is CallEnd:
             self._calls += 1
+
+    def _select(self, model: str) -> None:
+        """Reserve for this model from now on; what another one reported before it failed is counted as that one's."""
+        back = Usage(*(-tokens for tokens in self._aside))
+        self._spending._change(self._model, back, self._reported)
+        self._model, self._reported, self._started = model, _NOTHING, False
+        self._spending._change(model, self._aside, _NOTHING)
 
     def settle(self) -> None:
         """The response is over, or will never arrive: count its cost, and release what was reserved for it."""
@@ -279,7 +299,7 @@ async def ask_model(spending: Spending, model: Model, request: ModelRequest) -> 
         ConfigError: the cost is limited, and the model has no price.
     """
     prompt = messages_tokens(request.messages) if spending.counts else 0
-    meter = await spending.set_aside(model.name, prompt, request.max_tokens)
+    meter = await spending.set_aside(names(model), prompt, request.max_tokens)
     if meter is None:
         raise BudgetSpent(f"nothing is left of the run's budget ({spending.reached_limit})")
     events = meter.read(model, request)

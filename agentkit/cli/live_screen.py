@@ -30,6 +30,7 @@ from agentkit.events import (
     Event,
     Finish,
     InventedResult,
+    ModelSelected,
     Text,
     Thinking,
     ToolCompleted,
@@ -93,6 +94,8 @@ class LiveScreen(Screen):
                     self._status.add_usage(event)
             case InventedResult() | UnreadCall():
                 self._no_answer(event)
+            case ModelSelected(model, failed) if failed:
+                self.note(f"{model} answers: {failed[-1]}")
             case _:
                 self._of_calls(event)
 

@@ -22,6 +22,7 @@ from agentkit.events import (
     Event,
     Finish,
     InventedResult,
+    ModelSelected,
     Text,
     Thinking,
     ToolCompleted,
@@ -122,6 +123,8 @@ class Screen:
                 self._over, self._invented = reason != "pause", False
             case InventedResult() | UnreadCall():
                 self._no_answer(event)
+            case ModelSelected(model, failed) if failed:
+                self.note(f"{model} answers: {failed[-1]}")
             case Text(text) if self.answers is not None:
                 if self._over:  # this is the answer to what somebody else has written in the meantime
                     self.write_answer()

@@ -23,6 +23,8 @@ _NO_MCP: Final = (
     "MCP servers are not supported: write a function for each of their tools, with the tool's own schema, "
     "@openapi_schema({…})"
 )
+_CHAIN: Final = "a chain is one model: Agent(first_of('openai:gpt-5', 'anthropic:…'))"
+_STORED: Final = "to let OpenAI store the conversation write model('responses:…', stateful=True)"
 _MODES: Final = "a stream yields every event: async for event in agent.stream('…'), or only the text: .text_stream()"
 _CONVERSATION: Final = ("messages", "message_history", "history", "chat_history", "conversation", "initial_messages")
 _KEPT: Final = (
@@ -93,6 +95,7 @@ AGENT: Final[Words] = {
     **dict.fromkeys(("state_modifier", "messages_modifier", "instruction"), "system"),
     **dict.fromkeys(("schema", "output_model", "output"), "output_type"),
     **dict.fromkeys(("mcp_servers", "mcp"), _NO_MCP),
+    **dict.fromkeys(("fallback_models", "fallback_model", "fallbacks"), _CHAIN),
 }
 
 RUN: Final[Words] = {
@@ -212,6 +215,8 @@ MODEL: Final[Words] = {
     **dict.fromkeys(("formats", "tool_format", "tool_parser"), "format"),
     **dict.fromkeys(("max_output_tokens", "max_completion_tokens"), "max_tokens"),
     **dict.fromkeys(("retries", "num_retries"), "max_retries"),
+    **dict.fromkeys(("fallback_models", "fallback_model", "fallbacks"), _CHAIN),
+    **dict.fromkeys(("store", "previous_response_id", "use_previous_response_id", "use_responses_api"), _STORED),
     "extra_body": "extra",
     "extra_headers": "headers",
     "client": "http_client",

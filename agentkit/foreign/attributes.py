@@ -107,6 +107,7 @@ _MODEL: Final[Words] = {
     **_same(_ASKED, "messages", "responses", "create", "call", "query"),
     **_same("pass the tools to the agent: Agent(model, [function])", "bind_tools", "with_tools", "bind"),
     **_same("pass it to the agent: Agent(model, output_type=…)", "with_structured_output"),
+    **_same("write agentkit.first_of(model, other, …)", "with_fallbacks", "with_fallback"),
     **_same("name", "model_name", "model_id"),
     **_same(_CLOSE, "close"),
 }
@@ -358,6 +359,11 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("reasoning_tokens", "completion_tokens_details", "output_tokens_details"),
         **_same("a Budget computes it from prices: Budget(cost=…, prices={…})", "cost", "total_cost"),
     },
+    "ModelSelected": {
+        **_EVENT,
+        **_same("model", "name", "model_name", "model_id"),
+        **_same("failed", "error", "errors", "exceptions"),
+    },
     "Finish": {
         **_EVENT,
         **_same("reason", "finish_reason", "stop_reason", "finish", "status"),
@@ -388,6 +394,7 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("process", "process_response", "parse", "execute"),
     },
     "SdkModel": _MODEL,
+    "ModelChain": {**_MODEL, **_same("models", "fallback_models", "fallbacks", "runnables")},
     "ScriptedModel": {**_MODEL, **_SCRIPT},
     "TextCalling": _MODEL,
     "Thread": {

@@ -12,12 +12,12 @@ _HAVE: Final[Mapping[str, str]] = {
     "agentkit.messages": "AssistantMessage MarkupPart Message ProviderPart SystemMessage ThinkingPart ToolMessage "
     "UserMessage user",
     "agentkit.events": "ApprovalRequired ArgumentDelta CallEnd CallError CallQuoted CallStart Event Finish "
-    "FinishReason Markup ProviderBlock SourceEvent Text Thinking ToolCompleted ToolEvent ToolFailed ToolSkipped "
-    "ToolStarted Usage merge",
+    "FinishReason Markup ModelSelected ProviderBlock SourceEvent Text Thinking ToolCompleted ToolEvent ToolFailed "
+    "ToolSkipped ToolStarted Usage merge",
     "agentkit.errors": "ERROR_CODES ErrorCode ProviderErrorKind StoreConflict ThreadExists ThreadNotFound",
     "agentkit.agent": "BudgetSpent Decision Hook Lifecycle RunEnded RunFinish RunOptions RunStarted RunStream Settings "
     "TurnEnded TurnStarted dicts_from messages_from",
-    "agentkit.models": "AnthropicModel ClosableModel GeminiModel OpenAIModel ResponsesModel TextCalling",
+    "agentkit.models": "AnthropicModel ClosableModel GeminiModel ModelChain OpenAIModel ResponsesModel TextCalling",
     "agentkit.threads": "Call Compaction Entry Log SQLiteStore Store Thread open_store",
     "agentkit.testing": "Recording Replay STORE_CHECKS ScriptedModel StoreCheck",
     "agentkit.formats": "Element Format Limits Node OutputSchema Parser ToolSpec parse quarantine render_calls "
@@ -77,6 +77,8 @@ FOREIGN: Final[Mapping[str, str]] = {
     **_same(_MODEL, "OpenAIResponsesModel", "OpenAIProvider", "set_default_openai_client", "set_default_openai_key"),
     **_same(_MODEL, "GoogleModel", "ChatGoogleGenerativeAI", "ChatVertexAI", "Gemini"),
     **_same(_MODEL, "Client", "InferenceClientModel", "OpenAIServerModel", "make_llm_api_call", "LLMError"),
+    **_same("write agentkit.first_of('openai:gpt-5', 'anthropic:…')", "FallbackModel", "ModelFallbackMiddleware"),
+    **_same("write agentkit.first_of('openai:gpt-5', 'anthropic:…')", "RunnableWithFallbacks", "fallback"),
     **_same("each setting is an argument: Agent(…, temperature=0), or agent.run('…', temperature=0)", "ModelSettings"),
     **_same("each setting is an argument: Agent(…, temperature=0), or agent.run('…', temperature=0)", "RunConfig"),
     **_same("write agentkit.Budget(tokens=…)", "UsageLimits"),

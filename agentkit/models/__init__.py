@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from agentkit.models.base import ClosableModel, Model, ModelRequest
     from agentkit.models.constraint import check_constraint
     from agentkit.models.decompression import decompress
+    from agentkit.models.first_of import ModelChain
     from agentkit.models.gemini import GeminiModel
     from agentkit.models.model_strings import model
     from agentkit.models.openai import OpenAIModel
@@ -23,6 +24,7 @@ __all__ = [
     "ClosableModel",
     "GeminiModel",
     "Model",
+    "ModelChain",
     "ModelRequest",
     "OpenAIModel",
     "ResponsesModel",
@@ -42,6 +44,7 @@ explained_module(
         "agentkit.models.base": "ClosableModel Model ModelRequest",
         "agentkit.models.constraint": "check_constraint",
         "agentkit.models.decompression": "decompress",
+        "agentkit.models.first_of": "ModelChain",
         "agentkit.models.gemini": "GeminiModel",
         "agentkit.models.model_strings": "model",
         "agentkit.models.openai": "OpenAIModel",

@@ -88,6 +88,18 @@ class ClosableModel(Model, Protocol):
     async def __aexit__(self, *raised: object) -> None: ...
 
 
+def names(model: Model) -> tuple[str, ...]:
+    """Return the model strings of those that may answer for a model: several if it is a chain."""
+    return getattr(model, "names", None) or (model.name,)
+
+
+async def close(closable: object) -> None:
+    """Close what can be closed: a generator, a model with connections."""
+    aclose = getattr(closable, "aclose", None)
+    if aclose is not None:
+        await aclose()
+
+
 def continues(model: Model) -> bool:
     """Return whether a model continues its own last message, see `Model`."""
     return bool(getattr(model, "continues", False))

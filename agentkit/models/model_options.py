@@ -113,11 +113,15 @@ class ModelOptions(ModelSettings):
             `llamacpp`. The model can then only write calls of offered tools, with arguments that fit. True lets it
             think first, between the format's tags or in thinking that the server separates; `no_thinking` if it must
             not; `begun_thinking` if the chat template has opened the thinking and the server leaves it in the text.
+        stateful: let the provider store the conversation (`responses:…` only): a request then has the id of the last
+            stored response and only what is new since. All of it is sent if the provider does not find that response,
+            or if the conversation before it was changed.
     """
 
     name: str = field(kw_only=False)
     format: "str | Format | None" = None  # a string: loading the formats would take longer than all the rest
     constrained: Annotated[servers.Constrained, servers.CONSTRAINED] = False
+    stateful: Annotated[bool, bounds.YES_OR_NO] = False
 
 
 def _bounds(options: ModelSettings) -> dict[str, Bound]:

@@ -54,7 +54,12 @@ def model(options: ModelOptions) -> ClosableModel:
         FormatError: no format has that name.
     """
     prefix, id = split_name(options.name)
-    native: ClosableModel = getattr(import_module(f"agentkit.models.{prefix}"), PROVIDERS[prefix])(id, options)
+    place, adapter = prefix, PROVIDERS[prefix]
+    if options.stateful:
+        if prefix != "responses":
+            raise ConfigError(f"model(stateful=True) is only for the Responses API: model('responses:{id}')")
+        place, adapter = "stateful_responses", "StatefulResponses"
+    native: ClosableModel = getattr(import_module(f"agentkit.models.{place}"), adapter)(id, options)
     if options.format is None and not options.constrained:
         return native
     from agentkit.models.text import TextCalling

@@ -38,6 +38,9 @@ from agentkit.schemas import flavours
 
 IDS: Final = valid_history.IdRule(limit=64)  # "string too long. Expected a string with maximum length 64"
 
+STATE: Final = "stored_response"
+"""The type of the block that says where the provider has stored a conversation; it is never sent."""
+
 FILES: Final = FilesTaken(("text/*", "application/*"), ("text/*", "application/*"))
 """What it takes. Source: OpenAI's guide "File inputs", November 2026; no audio and no video."""
 
@@ -86,15 +89,7 @@ def responses_input(
 
 def _items(messages: Sequence[Message], taken: Taken, provider: str, written: Set[str]) -> list[dict[str, Any]]:
     fitted = valid_history.conversation(messages, IDS, taken, written)
-    own = [
-        part
-        for message in fitted
-        if isinstance(message, AssistantMessage)
-        for part in message.content
-        if isinstance(part, ProviderPart) and part.provider == provider
-    ]
-    forms = {part.call_id: part.data for part in own if part.call_id}
-    answered = {part.data.get("call_id") for part in own if text_of(part.data.get("type")).endswith("_output")}
+    forms, answered = _known_calls(fitted, provider)
     items: list[dict[str, Any]] = []
     for message in fitted:
         match message:
@@ -108,6 +103,24 @@ def _items(messages: Sequence[Message], taken: Taken, provider: str, written: Se
                 kind = forms.get(call_id, {}).get("type", "function_call")
                 items.append({"type": f"{kind}_output", "call_id": call_id, "output": _content(content)})
     return items
+
+
+def _known_calls(messages: Sequence[Message], provider: str) -> tuple[dict[str, Mapping[str, Any]], set[Any]]:
+    """What the provider keeps for each call, by its id; and the ids of the calls that its own tools have answered."""
+    own = [
+        part
+        for message in messages
+        if isinstance(message, AssistantMessage)
+        for part in message.content
+        if isinstance(part, ProviderPart) and part.provider == provider
+    ]
+    answered = {part.data.get("call_id") for part in own if text_of(part.data.get("type")).endswith("_output")}
+    return {part.call_id: part.data for part in own if part.call_id}, answered
+
+
+def reply_items(message: AssistantMessage, provider: str) -> list[dict[str, Any]]:
+    """One response as input items, without answers to its calls."""
+    return _assistant(message.content, provider, *_known_calls([message], provider))
 
 
 def media_item(part: ImagePart | FilePart) -> dict[str, Any]:
@@ -137,7 +150,7 @@ def _assistant(
             case ProviderPart(by, data) if by == provider and data.get("type") == "message":
                 if items and items[-1].get("type") == "message":
                     items[-1]["phase"] = data.get("phase")
-            case ProviderPart(by, data, None) if by == provider:
+            case ProviderPart(by, data, None) if by == provider and data.get("type") != STATE:
                 asks = text_of(data.get("type")).endswith("_call") and data.get("call_id")
                 if not asks or data["call_id"] in answered:  # a call that is not answered here would be refused
                     items.append(dict(data))

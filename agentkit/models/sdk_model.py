@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, Protocol
 from agentkit.checks.missing_await import Closing
 from agentkit.checks.unicode import escape_controls, has_surrogate
 from agentkit.errors import ConfigError, ProviderError
-from agentkit.events import CallStart, SourceEvent
+from agentkit.events import CallStart, SourceEvent, Usage
 from agentkit.foreign.absent import suggest_attributes
 from agentkit.models.base import ModelRequest
 from agentkit.models.clients import Clients
@@ -31,6 +31,7 @@ from agentkit.models.wire import Wire, WireEvent
 
 _LOG: Final = logging.getLogger("agentkit.models")
 
+_NOTHING: Final = Usage()
 _SENT: Final = ("messages", "input", "contents")  # the fields in which the APIs have the conversation
 
 
@@ -132,14 +133,17 @@ class SdkModel(Closing, ABC):
         body = self._body(request)
         if not any(map(body.get, _SENT)):
             raise ConfigError(f"{self.name}: nothing to send: the conversation has no message with any content")
-        failures = 0
+        failures, spent, counted = 0, _NOTHING, _NOTHING
         while True:
             begun = called = False
             try:
                 async with aclosing(self._attempt(body)) as events:
                     async for event in events:
-                        begun = True
-                        called = called or type(event) is CallStart
+                        if type(event) is Usage:
+                            event = counted = spent.plus(event)
+                        else:
+                            begun = True
+                            called = called or type(event) is CallStart
                         yield event
                 return
             except ProviderError as error:
@@ -148,7 +152,7 @@ class SdkModel(Closing, ABC):
                     for event in reply:
                         yield event
                     return
-                failures += 1
+                failures, spent = failures + 1, counted
                 wait = None if begun else self._retry.wait(failures, error, self.settings.dice())
                 if wait is None:
                     more = self._explain(error, request), self._retry.gave_up(error, begun=begun)
@@ -182,7 +186,7 @@ class SdkModel(Closing, ABC):
             cause = error
         last = wire.close()
         if not wire.done:
-            for event in last if begun else ():  # a request that was interrupted before its first event can be repeated
+            for event in last if begun else filter(_is_spent, last):  # it may be repeated: it has shown nothing yet
                 yield event
             raise await self._failure(cause, handled, received) from cause
         if not wire.called and (promised := no_calls(self.provider, last, received.request_id, words=begun)):
@@ -260,3 +264,8 @@ class SdkModel(Closing, ABC):
     @abstractmethod
     def _failures(self) -> tuple[type[Exception], ...]:
         """List the exceptions that a request may raise; any other one is a bug in agentkit and is not caught."""
+
+
+def _is_spent(event: SourceEvent) -> bool:
+    """Return whether an event reports tokens."""
+    return isinstance(event, Usage) and any(event)

@@ -36,7 +36,7 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.models import valid_history
-from agentkit.models.base import Model, ModelRequest, continues
+from agentkit.models.base import Model, ModelRequest, close, continues
 from agentkit.models.render_cache import RenderCache, Taken
 from agentkit.models.servers import MARK_TOKENS, SERVERS, Constrained, CutOut
 from agentkit.toolspec import ToolSpec
@@ -130,8 +130,8 @@ class TextCalling(Closing):
                         yield InventedResult(stops[0])
                 yield event
         finally:
-            await _close(events)
-            await _close(source)
+            await close(events)
+            await close(source)
 
     def _server(self) -> str | None:
         """The kind of server, if it was named; the fields for it are those of chat completions."""
@@ -154,14 +154,7 @@ class TextCalling(Closing):
 
     async def aclose(self) -> None:
         """Close the connections of the underlying model, if it has any."""
-        await _close(self.inner)
-
-
-async def _close(closable: object) -> None:
-    """Close what can be closed: a generator, a model with connections."""
-    close = getattr(closable, "aclose", None)
-    if close is not None:
-        await close()
+        await close(self.inner)
 
 
 def text_messages(

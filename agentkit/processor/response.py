@@ -16,6 +16,7 @@ from agentkit.events import (
     CallQuoted,
     CallStart,
     Finish,
+    ModelSelected,
     ProviderBlock,
     SourceEvent,
     Text,
@@ -32,6 +33,7 @@ from agentkit.toolspec import ToolSpec
 
 _WHOLE = TAKEN_BACK | {"stop", "tool_calls"}  # after another end nobody knows what would have followed
 _UNSAID = Finish("unknown")  # … but for a server that gives no reason, it is the usual one
+_BESIDE = frozenset((ArgumentDelta, ModelSelected))  # they do not divide the text around them
 
 
 class ResponseReader:
@@ -84,7 +86,7 @@ class ResponseReader:
         if kind is UnreadCall:
             self._unread.append(event)
             return ()
-        if text is None or kind is ArgumentDelta:  # it does not divide the text around it
+        if text is None or kind in _BESIDE:
             return record.keep_one(event, self.native)
         if isinstance(event, ProviderBlock):
             self._blocks.append(event)

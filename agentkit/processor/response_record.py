@@ -21,6 +21,7 @@ from agentkit.events import (
     Finish,
     InventedResult,
     Markup,
+    ModelSelected,
     ProviderBlock,
     SourceEvent,
     Text,
@@ -179,6 +180,8 @@ class ResponseRecord:
     """
 
     full = False
+    model = ""
+    """The model that answers, if the source is a chain of models."""
     usage = NO_USAGE
     finish = _UNKNOWN
     odd: Mapping[type, Any] = MappingProxyType({})
@@ -229,6 +232,12 @@ class ResponseRecord:
     def _take_usage(self, event: Usage, _: OpenCalls) -> SourceEvent:
         self.usage = event if self._spent is None else self._spent.plus(event)
         return self.usage
+
+    def _take_model(self, event: ModelSelected, _: OpenCalls) -> SourceEvent:
+        self.model = event.model
+        if self.usage is not NO_USAGE:  # of one that failed, or of the response that this one continues
+            self.add_further_response()
+        return event
 
     def _take_invented(self, event: InventedResult, opened: OpenCalls) -> SourceEvent:
         if opened.textual:
@@ -308,6 +317,7 @@ _KEEPERS: Final[Mapping[type, Callable[[ResponseRecord, Any, OpenCalls], SourceE
     InventedResult: ResponseRecord._take_invented,
     **dict.fromkeys((CallQuoted, UnreadCall), ResponseRecord._note),
     Usage: ResponseRecord._take_usage,
+    ModelSelected: ResponseRecord._take_model,
     Finish: ResponseRecord._take_finish,
 }
 """The function that keeps each kind of event; a table, since it is read once per streamed delta."""

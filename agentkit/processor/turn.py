@@ -170,6 +170,11 @@ class Turn(EventStream[Event]):
         return self._reader.record.finish
 
     @property
+    def model(self) -> str:
+        """The model that answered, if the source was a chain of models; otherwise empty."""
+        return self._reader.record.model
+
+    @property
     def usage(self) -> Usage:
         """The token usage of the response."""
         return self._reader.record.usage

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Unpack, overload
 
 from agentkit import models
 from agentkit.agent import Agent, RunOptions, RunResult, RunStream
-from agentkit.agent.blocking_call import close, run_blocking
+from agentkit.agent.blocking_call import run_blocking
 from agentkit.agent.options import ThreadRunOptions
 from agentkit.agent.outcome import OutputT
 from agentkit.agent.plan import Plan
@@ -27,7 +27,7 @@ from agentkit.errors import ConfigError
 from agentkit.events import Event, Text
 from agentkit.foreign import argument_names
 from agentkit.foreign.elsewhere import at
-from agentkit.models.base import Model
+from agentkit.models.base import Model, close
 from agentkit.threads.kept_threads import KeptThreads
 from agentkit.threads.store import Store
 from agentkit.threads.stored_answer import answered_before, put

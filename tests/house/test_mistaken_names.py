@@ -50,6 +50,7 @@ from agentkit.events import (
     CallStart,
     Finish,
     Markup,
+    ModelSelected,
     ProviderBlock,
     Text,
     Thinking,
@@ -94,7 +95,7 @@ OBJECTS: dict[str, Any] = {
         UserMessage("Hi"), AssistantMessage("Hi"), ToolMessage("c1", "ask", (TextPart("yes"),)), TextPart("a"),
         ImagePart(url="https://a.b/c.png"), ThinkingPart("hm"), Text("a"), Thinking("hm"), Markup("<a>"),
         ProviderBlock("openai", {}), CallStart(0, "ask"), ArgumentDelta(0, "a"), CallEnd(0, call),
-        CallError(0, "invalid_json", "bad", call), CallQuoted(call), Usage(), Finish("stop"), ToolStarted(0, call),
+        CallError(0, "invalid_json", "bad", call), CallQuoted(call), Usage(), ModelSelected("a"), Finish("stop"), ToolStarted(0, call),
         ToolCompleted(0, call, answer, 0.1), ToolFailed(0, call, answer, 0.1), ToolSkipped(0, call, answer),
         ApprovalRequired(0, call), ResponseProcessor(registry), Thread("t", {}, 0, 0.0, 0.0, 1),
         registry.tools["ask"].schema, registry.tools["ask"].xml_schema, registry.tools["ask"]["schema"],
@@ -103,6 +104,7 @@ OBJECTS: dict[str, Any] = {
 }  # fmt: skip
 OBJECTS["AgentkitError"] = OBJECTS.pop("SchemaError")
 OBJECTS["SdkModel"] = model("openai:gpt-5", api_key="k")
+OBJECTS["ModelChain"] = agentkit.first_of(agent.model)
 OBJECTS["ScriptedModel"] = agent.model
 OBJECTS["TextCalling"] = model("openai:gpt-5", api_key="k", format="xml")
 

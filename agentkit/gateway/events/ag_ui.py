@@ -17,6 +17,7 @@ from agentkit.events import (
     CallError,
     Finish,
     InventedResult,
+    ModelSelected,
     SourceEvent,
     Text,
     Thinking,
@@ -158,6 +159,8 @@ class AgUiRun(RunEncoder):
                 self._put_own("invented", messageId=self.message_id, text=text)
             case UnreadCall(text, name):
                 self._put_own("unread", messageId=self.message_id, text=text, name=name)
+            case ModelSelected(model, failed):
+                self._put_own("model", messageId=self.message_id, model=model, failed=list(failed))
 
     def _put_own(self, name: str, /, **value: Any) -> None:
         self._put("CUSTOM", name=f"agentkit:{name}", value=value)

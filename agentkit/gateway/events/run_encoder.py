@@ -23,6 +23,7 @@ from agentkit.events import (
     Event,
     Finish,
     InventedResult,
+    ModelSelected,
     SourceEvent,
     Text,
     Thinking,
@@ -310,7 +311,7 @@ class RunEncoder(ABC):
 
     @abstractmethod
     def _write_other(self, event: SourceEvent) -> None:
-        """Write the usage, an `InventedResult` or an `UnreadCall`."""
+        """Write the usage, an `InventedResult`, an `UnreadCall` or a `ModelSelected`."""
 
 
 _READERS: Final[Mapping[type, Callable[[RunEncoder, Any], None]]] = {
@@ -321,6 +322,7 @@ _READERS: Final[Mapping[type, Callable[[RunEncoder, Any], None]]] = {
     CallError: RunEncoder._read_error,
     InventedResult: RunEncoder._read_other,
     UnreadCall: RunEncoder._read_other,
+    ModelSelected: RunEncoder._read_other,
     Usage: RunEncoder._read_usage,
     Finish: RunEncoder._read_finish,
 }

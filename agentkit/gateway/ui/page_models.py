@@ -8,10 +8,9 @@ from typing import Any, Final
 
 from agentkit import formats
 from agentkit.agent import Agent, Hook
-from agentkit.agent.blocking_call import close
 from agentkit.errors import ConfigError
 from agentkit.gateway.ui.thread_settings import ThreadSettings, with_allowed
-from agentkit.models.base import Model
+from agentkit.models.base import Model, close
 
 NATIVE: Final = "native"
 """As a format: native calls."""

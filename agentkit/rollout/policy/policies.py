@@ -14,7 +14,7 @@ from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking
 from agentkit.formats.format import THINK, Format
 from agentkit.models import error_bodies
-from agentkit.models.base import Model, ModelRequest
+from agentkit.models.base import Model, ModelRequest, close
 from agentkit.models.clients import Clients
 from agentkit.models.finishes import FINISHES, TAKEN_OUT, finish
 from agentkit.models.model_strings import model as named_model
@@ -213,9 +213,7 @@ class ModelPolicy(Closing):
 
     async def aclose(self) -> None:
         """Close the connections of the model, if it has any."""
-        close = getattr(self._model, "aclose", None)
-        if close is not None:
-            await close()
+        await close(self._model)
 
 
 def _text_of(events: Iterable[SourceEvent], tags: tuple[str, str]) -> str:
