@@ -229,7 +229,8 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
             journal: records the run.
             system: the instructions before the conversation; None for none.
             output_type: as for `stream`.
-            caller: the run whose call this run answers: its budget pays for this run, and its hooks watch this run.
+            caller: the run whose call this run answers: its budget pays for this run, its hooks watch it, and its
+                guards hold.
             hooks: hooks in addition to the agent's.
             **options: see `RunOptions`; the journal handles `decisions`.
         """
@@ -261,6 +262,7 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
             system=system,
             output=self._output if output_type is None else _output(output_type),
             hooks=tuple(dict.fromkeys([*self.hooks, *hooks, *(() if above is None else above.hooks)])),
+            guards=tuple(dict.fromkeys(filter(None, [*(() if above is None else above.guards), limits.guards]))),
             cancel=cancel,
         )
         return RunStream(plan, journal)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agentkit.agent.guards import Guards
 from agentkit.agent.hooks import Hook
 from agentkit.agent.options import AgentLimits
 from agentkit.agent.run_budget import Spending
@@ -36,6 +37,7 @@ class Plan:
         system: the instructions before the conversation; None for none.
         output: the type of the final reply; None for text.
         hooks: called with each event.
+        guards: those of the runs above it, then the agent's; they decide about requests, calls and replies.
         cancel: ends the run when it is set.
     """
 
@@ -50,4 +52,5 @@ class Plan:
     system: System[Any] | None = None
     output: Output | None = None
     hooks: Sequence[Hook] = ()
+    guards: Sequence[Guards] = ()
     cancel: asyncio.Event | None = None

@@ -7,17 +7,18 @@ run, a late turn takes no more time than the first.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Generator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from os import urandom
 from time import monotonic
 from types import AsyncGeneratorType
-from typing import TYPE_CHECKING, Any, Final, Generic
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from agentkit.agent.again import hide_attempt, lacking
 from agentkit.agent.cancellation import Brake, shield, watch
+from agentkit.agent.guarding import RunGuards
 from agentkit.agent.hooks import Hooks
 from agentkit.agent.journal import Journal, Response, StaysWaiting, UnansweredCalls, end_of
 from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarted
@@ -45,12 +46,14 @@ from agentkit.events import (
 )
 from agentkit.foreign.absent import suggest_attributes, suggest_from
 from agentkit.messages import AssistantMessage, ToolCall
+from agentkit.models.base import ModelRequest
 from agentkit.processor import EventStream, ResponseProcessor, Source, Turn, not_run
 from agentkit.tool.result import ToolContext, ToolResult
 
 if TYPE_CHECKING:
     from agentkit.agent.agent import Agent
 
+_Said = TypeVar("_Said")
 _TOOL_EVENTS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
 _FIRST = frozenset((ToolStarted, ApprovalRequired))  # before these, the call is to be in the journal
 
@@ -81,6 +84,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         self.error: BaseException | None = None
         """The exception that ended it, if any."""
         self._hooks = Hooks(plan.hooks, self)
+        self._guards = RunGuards(plan.guards)
         self._brake = Brake()
         self._progress = Progress(plan, len(journal.all()), journal.left_open)
         self._requests = Requests(plan, journal)
@@ -267,6 +271,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         if reason == "stop":
             news = await self.journal.news()  # a user may have written while the model was answering
             reason = ending(progress.state(brake.reason, news=news))
+        if self._guards.has("reply") and brake.reason is None and (reply := progress.final(reason)) is not None:
+            await self._obey(self._guards.check_reply(reply, self))
+            reason = ending(progress.state(brake.reason))
         if reason is None:
             turn = await self._ask()
             if turn is not None:
@@ -281,7 +288,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         self._requests.check()
         if not await self._instruct():
             return None, UnansweredCalls()
-        unsettled = await journal.open(plan.registry, partial(ask_model, plan.spending))
+        unsettled = await journal.open(plan.registry, self._guards.asking(partial(ask_model, plan.spending), self))
+        self._guards.approved = unsettled.approved
         self._progress.take_over(unsettled, journal.all())
         taken = set(journal.call_ids) - {call.id for call in unsettled.calls}  # these keep their ids
         left = plan.spending.calls_left
@@ -294,6 +302,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             taught=plan.model.format is not None,
             scope=self._hooks.scope if self._hooks.any else None,
             gate=self._gate,
+            judge=self._guards.judge if self._guards.judges(unsettled.calls) else None,
             output=None if plan.output is None else plan.output.meant,
         )
         if not unsettled.calls or left == 0 or self._brake.reason is not None:
@@ -301,6 +310,13 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         calls = [CallEnd(index, call) for index, call in enumerate(unsettled.calls)]
         self._turn = self._processor.process(calls, approved=unsettled.approved)
         return self._turn, unsettled
+
+    async def _obey(self, asked: Coroutine[Any, Any, _Said]) -> _Said | None:
+        """Return what the guards said; None if that ends the run, or if it was stopped in the meantime."""
+        said, brake = await self._brake.unless_pulled(asked), self._brake
+        if brake.reason is None and said is not None and not self._progress.guarded(said):
+            brake.pull("refused_by_guard")
+        return said if brake.reason is None else None
 
     async def _instruct(self) -> bool:
         """Pass the instructions to the journal; False if the run was stopped before they were known."""
@@ -327,6 +343,12 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         prepared = requests.prepare(None if is_kept else again)
         if not await (prepared if requests.never_waits else self._brake.unless_pulled(prepared)):
             return None
+        if self._guards.has("request"):
+            checked = await self._obey(self._guards.check_request(requests.next, self))
+            if not isinstance(checked, ModelRequest):
+                return None
+            requests.next = checked
+        self._guards.approved = {}
         request = requests.begin()
         progress.turns += 1
         if self._hooks.any:
