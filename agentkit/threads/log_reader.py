@@ -222,7 +222,7 @@ _COMPACTION: Final[_Fields] = {
 _CALL: Final[_Fields] = {
     "key": _TEXT,
     TOOL: _TEXT,
-    UNGUARDED: _OBJECT,
+    UNGUARDED: _TEXT,
     IDEMPOTENT: _Field(lambda value: isinstance(value, bool), "true or false"),
 }
 _ANSWER: Final[_Fields] = {SECONDS: _NUMBER}
