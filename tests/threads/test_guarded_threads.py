@@ -114,10 +114,11 @@ async def test_arguments_that_a_person_edits_are_guarded(threads: ThreadManager)
     await threads.approve("t", "p", arguments={"amount": 500})
     await threads.run_agent("t", agent(bank, limit, model=ScriptedModel(["done"]))).complete()
     assert bank.done == []
-    assert await answers(threads) == [
+    (answer,) = await answers(threads)
+    assert answer == (
         'The user changed the arguments before the call was run: {"amount": 500}\n'
         "not run: a guard denied this call: more than 100"
-    ]
+    )
 
 
 async def test_a_person_sees_and_approves_what_the_guards_made_of_the_call(threads: ThreadManager) -> None:
@@ -147,10 +148,11 @@ async def test_an_edit_that_a_guard_changes_is_asked_about_again(threads: Thread
     await threads.approve("t", "p")
     await threads.run_agent("t", agent(bank, halves, model=ScriptedModel(["done"]))).complete()
     assert bank.done == [10]
-    assert await answers(threads) == [
+    (answer,) = await answers(threads)
+    assert answer == (
         'The user changed the arguments before the call was run: {"amount": 20}\n'
         'The arguments were changed before the call was run: {"amount": 10}\npaid 10'
-    ]
+    )
 
 
 async def test_without_the_guards_an_approval_is_not_one_of_the_model_s_arguments(threads: ThreadManager) -> None:
@@ -211,7 +213,8 @@ def pay(amount: int) -> str:
 
 async def judge(call, context):
     die("in the guard")
-    return Denied("closed today") if GUARD == "denies" else Approved(arguments={"amount": call.arguments["amount"] // 2})
+    half = call.arguments["amount"] // 2
+    return Denied("closed today") if GUARD == "denies" else Approved(arguments={"amount": half})
 
 async def accept(reply, run):
     die("in the reply's guard")
@@ -265,29 +268,23 @@ STARTED = (
 
 
 @pytest.mark.parametrize(
-    ("dies", "before", "after", "denied"),
+    ("dies", "done", "guard", "result"),
     [
-        ("in the guard", [], ["20"], DENIED),
-        ("after the question", [], ["20"], DENIED),
-        ("in the tool", ["20"], ["20", "20"], STARTED),
-        ("in the reply's guard", ["20"], ["20"], ALLOWED),
+        ("in the guard", [], "denies", ["stop", "done", [DENIED]]),
+        ("after the question", [], "denies", ["stop", "done", [DENIED]]),
+        ("in the tool", ["20"], "denies", ["stop", "done", [STARTED]]),
+        ("in the reply's guard", ["20"], "refuses", ["refused_by_guard", "", [ALLOWED]]),
     ],
 )
 def test_after_a_kill_the_guards_are_asked_again(
-    dies: str, before: list[str], after: list[str], denied: str, tmp_path: Path
+    dies: str, done: list[str], guard: str, result: Any, tmp_path: Path
 ) -> None:
     run(tmp_path, dies)
-    assert paid(tmp_path) == before
-    copytree(tmp_path, tmp_path / "b")
-    assert run(tmp_path) == ["stop", "done", [ALLOWED]]
-    assert paid(tmp_path) == after
-    assert run(tmp_path / "b", guard="denies") == ["stop", "done", [denied]]
-    assert paid(tmp_path / "b") == before
-
-
-def test_after_a_kill_a_reply_that_no_guard_accepted_is_not_the_result(tmp_path: Path) -> None:
-    run(tmp_path, "in the reply's guard")
-    assert run(tmp_path, guard="refuses") == ["refused_by_guard", "", [ALLOWED]]
+    assert paid(tmp_path) == done
+    if dies == "after the question":
+        copytree(tmp_path, other := tmp_path / "b")
+        assert (run(other), paid(other)) == (["stop", "done", [ALLOWED]], ["20"])
+    assert (run(tmp_path, guard=guard), paid(tmp_path)) == (result, done)
 
 
 async def test_the_store_has_the_arguments_that_a_call_is_started_with(threads: ThreadManager) -> None:
@@ -326,6 +323,14 @@ async def test_a_request_for_a_summary_is_guarded(threads: ThreadManager) -> Non
     one = Agent(model, guards=Guards(request=[guard]))
     result = await threads.run_agent("t", one, compaction=small).complete()
     assert (result.text, seen, len(model.requests)) == ("done", ["summary", "turn"], 1)
+
+
+async def test_a_stored_answer_that_the_guards_refuse_is_not_the_answer(threads: ThreadManager) -> None:
+    for text, client_id in (("Tea?", "1"), ("Milk?", "2")):
+        await threads.say("t", text, ScriptedModel(["No."]), client_id=client_id)
+    guards = Guards(reply=[lambda reply, run: AskAgain("say please")])
+    said = await threads.say("t", "Tea?", ScriptedModel([]), client_id="1", guards=guards)
+    assert (said.finish, said.text, said.guard_reason) == ("refused_by_guard", "", "say please")
 
 
 async def test_a_guard_asks_the_model_again_and_the_thread_has_both_replies(threads: ThreadManager) -> None:
