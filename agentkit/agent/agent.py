@@ -234,6 +234,7 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
             hooks: hooks in addition to the agent's.
             **options: see `RunOptions`; the journal handles `decisions`.
         """
+        from agentkit.agent.guarding import RunGuards
         from agentkit.agent.plan import Plan
         from agentkit.agent.run import RunStream
         from agentkit.agent.run_budget import Spending
@@ -258,11 +259,11 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
             settings={**self.settings, **given},
             limits=limits,
             spending=spending,
+            guards=RunGuards(limits.guards, None if above is None else above.guards),
             context=context,
             system=system,
             output=self._output if output_type is None else _output(output_type),
             hooks=tuple(dict.fromkeys([*self.hooks, *hooks, *(() if above is None else above.hooks)])),
-            guards=tuple(dict.fromkeys(filter(None, [*(() if above is None else above.guards), limits.guards]))),
             cancel=cancel,
         )
         return RunStream(plan, journal)

@@ -66,7 +66,7 @@ async def _obey(token: asyncio.Event, stop: Callable[[RunFinish], None]) -> None
     stop("cancelled")
 
 
-async def finished(work: Awaitable[_T]) -> tuple[_T | None, BaseException | None]:
+async def outcome_of(work: Awaitable[_T]) -> tuple[_T | None, BaseException | None]:
     """Return the value of foreign code, or its exception as a value: some exceptions would stop the event loop."""
     try:
         return await work, None
@@ -89,7 +89,7 @@ async def in_time(work: Awaitable[_T], seconds: float) -> tuple[_T | None, BaseE
 
     It has a separate task: a cancellation that it raises is not the caller's, and it need not end when cancelled.
     """
-    task = asyncio.get_running_loop().create_task(finished(work))
+    task = asyncio.get_running_loop().create_task(outcome_of(work))
     try:
         await asyncio.wait({task}, timeout=max(seconds, 0.0))
         return task.result() if task.done() else None

@@ -117,7 +117,7 @@ def _spent(result: RunResult[Any]) -> dict[str, object]:
 
 def _last_words(result: RunResult[Any], run: RunStream[Any] | None) -> str:
     """The text of its newest response that has any; empty if none has, or if guards must accept it and have not."""
-    if run is not None and any(guards.reply for guards in run.plan.guards):
+    if run is not None and run.plan.guards.has("reply"):
         return result.text
     texts = (m.text for m in reversed(result.messages) if isinstance(m, AssistantMessage))
     return next(filter(str.strip, texts), "")

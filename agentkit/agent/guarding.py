@@ -52,13 +52,15 @@ class RunGuards:
     """The guards of one run.
 
     Args:
-        guards: those of the runs above it first.
+        guards: those of the run's agent; None for none.
+        above: those of the run that it belongs to, which are asked first.
     """
 
-    def __init__(self, guards: Sequence[Guards]) -> None:
+    def __init__(self, guards: Guards | None, above: RunGuards | None) -> None:
         self.approved: Mapping[str, str | None] = MappingProxyType({})
         """The `UnansweredCalls.approved` of the calls that are about to run."""
-        self._guards = guards
+        outer = () if above is None else above._guards
+        self._guards = outer if guards is None or guards in outer else (*outer, guards)
 
     def has(self, kind: str) -> bool:
         """Return True if there are guards of this kind: `request`, `call` or `reply`."""

@@ -76,7 +76,7 @@ class Guards:
     """Functions that decide about a run, in their order; each returns None if it has no objection.
 
     Plain or async. A plain one is called on the event loop; a method of a tool with `one_thread=True`, in that tool's
-    thread. They hold in all sub-agents as well, and are called before theirs; `run.agent` is the agent that acts. A
+    thread. They are also called in all sub-agents, before theirs; `run.agent` is the agent that acts. A
     guard gets copies: what it changes in them has no effect.
 
     A guard that raises an exception, returns anything else, or is not done in time denies the call, or refuses the

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.agent.cancellation import finished, give_up
+from agentkit.agent.cancellation import give_up, outcome_of
 from agentkit.errors import ConfigError
 from agentkit.messages import ToolCall
 
@@ -147,7 +147,7 @@ class Hooks:
             if not done.done():
                 done.set_result(None)
 
-        task = loop.create_task(finished(work))
+        task = loop.create_task(outcome_of(work))
         task.add_done_callback(lambda _: leave())
         since = loop.time()
         seconds = LAST_SECONDS - self._last.get(id(hook), 0.0) if self._hurried else HOOK_SECONDS

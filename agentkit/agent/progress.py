@@ -37,7 +37,7 @@ class Progress:
         self._plan = plan
         self._start = start
         self._last: AssistantMessage | None = None
-        limits, guarded = plan.limits, any(guards.reply for guards in plan.guards)
+        limits, guarded = plan.limits, plan.guards.has("reply")
         self._reply = FinalReply(plan.output, limits.output_retries, limits.reply_retries, guarded=guarded)
         self._repeats = Repeats(plan.limits.max_repeats)
         self._outcome: TurnOutcome | None = None

@@ -68,7 +68,7 @@ class Requests:
         return self.choice == "none"
 
     @property
-    def offered(self) -> Sequence[ToolSpec]:
+    def native_tools(self) -> Sequence[ToolSpec]:
         """The tools that the model may call natively."""
         return self.next.tools if self._plan.model.format is None and not self.barred else ()
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from agentkit.agent.again import hide_attempt, lacking
 from agentkit.agent.cancellation import Brake, shield, watch
-from agentkit.agent.guarding import RunGuards
 from agentkit.agent.hooks import Hooks
 from agentkit.agent.journal import Journal, Response, StaysWaiting, UnansweredCalls, end_of
 from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarted
@@ -84,7 +83,6 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         self.error: BaseException | None = None
         """The exception that ended it, if any."""
         self._hooks = Hooks(plan.hooks, self)
-        self._guards = RunGuards(plan.guards)
         self._brake = Brake()
         self._progress = Progress(plan, len(journal.all()), journal.left_open)
         self._requests = Requests(plan, journal)
@@ -271,8 +269,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         if reason == "stop":
             news = await self.journal.news()  # a user may have written while the model was answering
             reason = ending(progress.state(brake.reason, news=news))
-        if self._guards.has("reply") and brake.reason is None and (reply := progress.final(reason)) is not None:
-            await self._obey(self._guards.check_reply(reply, self))
+        if self.plan.guards.has("reply") and brake.reason is None and (reply := progress.final(reason)) is not None:
+            await self._obey(self.plan.guards.check_reply(reply, self))
             reason = ending(progress.state(brake.reason))
         if reason is None:
             turn = await self._ask()
@@ -288,8 +286,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         self._requests.check()
         if not await self._instruct():
             return None, UnansweredCalls()
-        unsettled = await journal.open(plan.registry, self._guards.asking(partial(ask_model, plan.spending), self))
-        self._guards.approved = unsettled.approved
+        unsettled = await journal.open(plan.registry, plan.guards.asking(partial(ask_model, plan.spending), self))
+        plan.guards.approved = unsettled.approved
         self._progress.take_over(unsettled, journal.all())
         taken = set(journal.call_ids) - {call.id for call in unsettled.calls}  # these keep their ids
         left = plan.spending.calls_left
@@ -302,7 +300,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             taught=plan.model.format is not None,
             scope=self._hooks.scope if self._hooks.any else None,
             gate=self._gate,
-            judge=self._guards.judge if self._guards.judges(unsettled.calls) else None,
+            judge=plan.guards.judge if plan.guards.judges(unsettled.calls) else None,
             output=None if plan.output is None else plan.output.meant,
         )
         if not unsettled.calls or left == 0 or self._brake.reason is not None:
@@ -343,12 +341,12 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         prepared = requests.prepare(None if is_kept else again)
         if not await (prepared if requests.never_waits else self._brake.unless_pulled(prepared)):
             return None
-        if self._guards.has("request"):
-            checked = await self._obey(self._guards.check_request(requests.next, self))
+        if self.plan.guards.has("request"):
+            checked = await self._obey(self.plan.guards.check_request(requests.next, self))
             if not isinstance(checked, ModelRequest):
                 return None
             requests.next = checked
-        self._guards.approved = {}
+        self.plan.guards.approved = {}
         request = requests.begin()
         progress.turns += 1
         if self._hooks.any:
@@ -357,7 +355,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         source = requests.stream(request)
         return processor.process(
             source,
-            offered=requests.offered,
+            offered=requests.native_tools,
             barred=requests.barred,
             more=self._more,
             already_run=_cut_calls(self._turn),

@@ -107,12 +107,19 @@ class Admission:
     _closed: ToolResult | None = None  # the answer to every further call
 
     def __init__(
-        self, registry: KnownTools, config: ProcessorConfig, faults: AuthorErrors, added: Added | None = None
+        self,
+        registry: KnownTools,
+        config: ProcessorConfig,
+        faults: AuthorErrors,
+        added: Added | None = None,
+        judge: Judge | None = None,
     ) -> None:
         self._registry = registry
         self._config = config
         self._added = added
         self.faults = faults
+        self.judge = judge
+        """Decides about each admitted call before it may start; None lets each start."""
 
     def admit(self, event: CallEnd | CallError) -> AdmittedCall | ToolFailed | ToolSkipped:
         """Return the call with its validated arguments; or its answer, which says what is wrong with it."""

@@ -93,8 +93,7 @@ class CallRunner:
         self._config = config
         self._contexts = contexts
         self._scope = scope
-        self._judge = judge
-        self._admission = Admission(registry, config, AuthorErrors() if faults is None else faults, added)
+        self._admission = Admission(registry, config, AuthorErrors() if faults is None else faults, added, judge)
         faults = self._admission.faults
         self.approvals = Approvals(config, contexts, faults, approved, attended=attended and config.attended)
         self._running: set[ToolTask] = set()
@@ -114,10 +113,10 @@ class CallRunner:
         if admitted.tool.policy.terminates:
             self._terminate(admitted)
         answered: ToolEvent | None = None
-        if self._judge is None:
+        if (judge := self._admission.judge) is None:
             answered = self._consider(admitted)
         else:
-            work = self._judge(admitted, self._contexts(admitted.call))
+            work = judge(admitted, self._contexts(admitted.call))
             judging = start_now(work, asyncio.get_running_loop())
             if judging.done():
                 answered = self._rule(admitted, judging)

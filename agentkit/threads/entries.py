@@ -71,11 +71,11 @@ def edited_call(body: Body, call: ToolCall) -> dict[str, Any]:
 
 def guarded_call(body: Body, call: ToolCall) -> dict[str, Any]:
     """A stored call as it starts, or as a person is asked about it: with the arguments that the guards gave it."""
-    before, now = unguarded(body), call_to_json(call)["arguments"]
+    before, now = before_guards(body), call_to_json(call)["arguments"]
     return before if now == before["arguments"] else {**before, "arguments": now, UNGUARDED: before["arguments"]}
 
 
-def unguarded(body: Body) -> dict[str, Any]:
+def before_guards(body: Body) -> dict[str, Any]:
     """A stored call with its arguments before guards changed them: those of the model, or of a person."""
     rest = {name: value for name, value in body.items() if name != UNGUARDED}
     return {**rest, "arguments": body[UNGUARDED]} if UNGUARDED in body else rest
@@ -135,7 +135,7 @@ def whole_entry(entry: Entry, calls: Sequence[Call]) -> Entry:
 
 
 def _as_written(body: Body) -> dict[str, Any]:
-    body = unguarded(body.get("written", body))
+    body = before_guards(body.get("written", body))
     return {name: value for name, value in body.items() if name not in _CALL_KEYS}
 
 

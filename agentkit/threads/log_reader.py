@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from agentkit.errors import StoreError
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
-from agentkit.threads.entries import CREATED, IDEMPOTENT, OWN, SECONDS, TOOL, UNGUARDED, unguarded, whole_entry
+from agentkit.threads.entries import CREATED, IDEMPOTENT, OWN, SECONDS, TOOL, UNGUARDED, before_guards, whole_entry
 from agentkit.threads.store import Append, Body, Call, CallStatus, Change, Entry, Log, Move, Store, ask_store
 from agentkit.tool.codec import UNREADABLE, call_from_json, from_json
 
@@ -126,7 +126,7 @@ def _match(asked: Sequence[ToolCall], kept: Sequence[Call]) -> None:
         if (stored.id, stored.name) != (ask.id, ask.name):
             found = f"{stored.id!r} of {stored.name}"
             raise ValueError(f"call {call.ordinal} is {found}, expected {ask.id!r} of {ask.name}")
-        written = _written(call_from_json(unguarded(call.body)))
+        written = _written(call_from_json(before_guards(call.body)))
         if not call.note.get("edited") and written != _written(ask):
             raise ValueError(f"the arguments of call {call.ordinal} differ from those in the response")
     for more in (call for calls in left.values() for call in calls):

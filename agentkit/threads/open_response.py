@@ -20,10 +20,10 @@ from agentkit.threads.conversation import answer_of, is_denied
 from agentkit.threads.entries import (
     SECONDS,
     PartialBody,
+    before_guards,
     guarded_call,
     mark_idempotent,
     planned_call,
-    unguarded,
     waits_for,
 )
 from agentkit.threads.resume import may_continue, may_have_run, not_again, open_note, waits_inside
@@ -87,7 +87,7 @@ class OpenResponse:
             id += f"_{call.seq}_{call.ordinal}"
         self._open[id] = (call.seq, call.ordinal)
         self._attempts[id] = _Attempt(key, call.attempts + 1 if may_have_run(call) else 1, body=call.body)
-        reopened = replace(call_from_json(unguarded(call.body)), id=id)
+        reopened = replace(call_from_json(before_guards(call.body)), id=id)
         self._reopened[id] = call
         if may_continue(call):
             self.stays.add(id)
@@ -327,6 +327,6 @@ class OpenResponse:
         if answer.error is not None and attempt.number > 1 and (skipped or not attempt.started):
             answer = self.given[id] = not_again(answer)
         if self._is_edited(id):
-            answer = add_edit_note(answer, call_from_json(unguarded(self._reopened[id].body)).arguments)
+            answer = add_edit_note(answer, call_from_json(before_guards(self._reopened[id].body)).arguments)
         said = to_json(answer) if seconds is None else {**to_json(answer), SECONDS: seconds}
         return Move(*self._open[id], "answered", ("waiting",) if withdrawn else UNANSWERED, answer=said)

@@ -102,9 +102,9 @@ class SaidStream(RunStream[OutputT], Generic[OutputT]):
     async def _accepted(self, stored: RunResult[Any]) -> RunResult[Any]:
         """Return the stored answer, without its text if the guards of this run do not accept it."""
         reply = next((m for m in reversed(stored.messages) if isinstance(m, AssistantMessage)), None)
-        if reply is None or not self._guards.has("reply"):
+        if reply is None or not self.plan.guards.has("reply"):
             return stored
-        said = await self._guards.check_reply(reply, self)
+        said = await self.plan.guards.check_reply(reply, self)
         if isinstance(said, AssistantMessage):
             return stored
         output = None if stored._output is None else ()
