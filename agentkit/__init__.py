@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         StoreError,
         ThreadBusy,
     )
-    from agentkit.messages import ImagePart, TextPart, ToolCall
+    from agentkit.messages import FilePart, ImagePart, TextPart, ToolCall
     from agentkit.models.base import Model, ModelRequest
     from agentkit.models.model_strings import model
     from agentkit.processor.config import ProcessorConfig
@@ -43,6 +43,7 @@ __all__ = [
     "Budget",
     "ConfigError",
     "Denied",
+    "FilePart",
     "FormatError",
     "Guards",
     "Hidden",
@@ -86,7 +87,7 @@ explained_module(
         "agentkit.errors": (
             "AgentkitError ConfigError FormatError OutputError ProviderError SchemaError StoreError ThreadBusy"
         ),
-        "agentkit.messages": "ImagePart TextPart ToolCall",
+        "agentkit.messages": "FilePart ImagePart TextPart ToolCall",
         "agentkit.models.base": "Model ModelRequest",
         "agentkit.models.model_strings": "model",
         "agentkit.processor.config": "ProcessorConfig",
