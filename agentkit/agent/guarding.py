@@ -59,8 +59,8 @@ class RunGuards:
     def __init__(self, guards: Guards | None, above: RunGuards | None) -> None:
         self.approved: Mapping[str, str | None] = MappingProxyType({})
         """The `UnansweredCalls.approved` of the calls that are about to run."""
-        outer = () if above is None else above._guards
-        self._guards = outer if guards is None or guards in outer else (*outer, guards)
+        outer: tuple[Guards, ...] = () if above is None else above._guards
+        self._guards: tuple[Guards, ...] = outer if guards is None or guards in outer else (*outer, guards)
 
     def has(self, kind: str) -> bool:
         """Return True if there are guards of this kind: `request`, `call` or `reply`."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypedDict
 
+from agentkit.agent.guards import Guards
 from agentkit.agent.limits import UNBOUNDED, Budget
 from agentkit.checks.bounds import TEXT, YES_OR_NO, Bound, Bounds, each, instance, number, or_none, refuse, whole
 from agentkit.checks.spelling import unknown
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     import asyncio
 
     from agentkit.agent.decisions import Decision
-    from agentkit.agent.guards import Guards
 
 _ContextT = TypeVar("_ContextT", default=Any)
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -102,7 +102,7 @@ class LimitKeywords(TypedDict, total=False):
 
 
 _A_BUDGET: Final = or_none(instance(Budget, "a Budget, such as Budget(tokens=100_000)"))
-_GUARDS: Final = or_none(Bound(lambda value: _is_guards(value), "Guards, such as Guards(call=[function])"))
+_GUARDS: Final = or_none(instance(Guards, "Guards, such as Guards(call=[function])"))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -188,12 +188,6 @@ def _is_event(value: object) -> bool:
     from asyncio import Event
 
     return isinstance(value, Event)
-
-
-def _is_guards(value: object) -> bool:
-    from agentkit.agent.guards import Guards
-
-    return isinstance(value, Guards)
 
 
 def _are_decisions(value: object) -> bool:
