@@ -11,6 +11,7 @@ TYPE_CHECKING = False  # type checkers know the name; `typing` itself would be m
 if TYPE_CHECKING:
     from agentkit.agent.agent import Agent
     from agentkit.agent.decisions import Approved, Denied
+    from agentkit.agent.guards import AskAgain, AskPerson, Guards, Refused
     from agentkit.agent.limits import Budget, Price
     from agentkit.agent.outcome import RunResult
     from agentkit.errors import (
@@ -38,11 +39,14 @@ __all__ = [
     "Agent",
     "AgentkitError",
     "Approved",
+    "AskAgain",
+    "AskPerson",
     "Budget",
     "ConfigError",
     "Denied",
     "FilePart",
     "FormatError",
+    "Guards",
     "Hidden",
     "ImagePart",
     "Model",
@@ -51,6 +55,7 @@ __all__ = [
     "Price",
     "ProcessorConfig",
     "ProviderError",
+    "Refused",
     "ResponseProcessor",
     "RunResult",
     "SchemaError",
@@ -78,6 +83,7 @@ explained_module(
     homes={
         "agentkit.agent.agent": "Agent",
         "agentkit.agent.decisions": "Approved Denied",
+        "agentkit.agent.guards": "AskAgain AskPerson Guards Refused",
         "agentkit.agent.limits": "Budget Price",
         "agentkit.agent.outcome": "RunResult",
         "agentkit.errors": (
