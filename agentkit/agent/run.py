@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic
 
 from agentkit.agent.again import hide_attempt, lacking
 from agentkit.agent.cancellation import Brake, shield, watch
+from agentkit.agent.final_reply import recognition
 from agentkit.agent.hooks import Hooks
 from agentkit.agent.journal import Journal, Response, StaysWaiting, UnansweredCalls, end_of
 from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarted
@@ -285,6 +286,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         self._progress.take_over(unsettled, journal.all())
         taken = set(journal.call_ids) - {call.id for call in unsettled.calls}  # these keep their ids
         left = plan.spending.calls_left
+        output, rule = recognition(plan)
         self._processor = ResponseProcessor(
             plan.registry,
             replace(plan.config, max_calls=left or None),  # the response's calls were counted when it was written
@@ -294,7 +296,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             taught=plan.model.format is not None,
             scope=self._hooks.scope if self._hooks.any else None,
             gate=self._gate,
-            output=None if plan.output is None else plan.output.meant,
+            output=output,
+            output_rule=rule,
         )
         if not unsettled.calls or left == 0 or self._brake.reason is not None:
             return None, unsettled
@@ -348,7 +351,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         """Count a call that is about to start; return its answer if it may not start."""
         if (wrong := self._requests.wrong_tool(call)) is not None:
             return wrong
-        if self.plan.spending.take_call():
+        tool = self.plan.output_tool
+        if (tool is not None and call.name == tool.name) or self.plan.spending.take_call():
             return None
         return not_run.NO_BUDGET.result()
 
@@ -406,7 +410,10 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         """The facts about a turn's response; None if the turn only answers the calls of an earlier response."""
         if not self._requests.under_way:
             return None
-        finish = lacking(turn, self._requests.choice, self.plan.output) or turn.finish.reason
+        if self._progress.has_output(turn):
+            finish: RunFinish = "agent_terminated"  # so that a later run of the thread has nothing to do
+        else:
+            finish = lacking(turn, self._requests.choice, self.plan.output) or turn.finish.reason
         return Response(self.id, self.plan.model.name, turn.usage, finish, monotonic() - since)
 
 

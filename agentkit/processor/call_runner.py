@@ -6,7 +6,7 @@ The one way in which calls are run: by a turn, a rollout and an export. Knows no
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -28,6 +28,7 @@ from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.error_results import cap, error_result
 from agentkit.processor.inbox import Inbox
+from agentkit.processor.output_rule import OutputRule
 from agentkit.processor.start_queue import Gate, StartQueue
 from agentkit.processor.tool_run import Outcome
 from agentkit.processor.tooltask import GRACE, ToolTask
@@ -59,9 +60,11 @@ class CallRunner:
         attended: whether a person can approve calls. If not, a call that needs approval is refused, and a function that
             decides whether one does has as much time as a call.
         added: returns the arguments that a tool gets besides the model's; None adds none.
+        output: how the run's output is recognized; None if it has no certain type.
     """
 
     terminated = False
+    text_is_output = False  # whether the response's text is the run's output, so that the calls beside it did not run
 
     def __init__(
         self,
@@ -76,6 +79,7 @@ class CallRunner:
         *,
         attended: bool = True,
         added: Added | None = None,
+        output: OutputRule | None = None,
     ) -> None:
         self.answers: dict[int, ToolMessage] = {}
         self.unreported: set[int] = set()  # calls that have ended, but whose event was not yielded yet
@@ -89,6 +93,9 @@ class CallRunner:
         faults = self._admission.faults
         self.approvals = Approvals(config, contexts, faults, approved, attended=attended and config.attended)
         self._running: set[ToolTask] = set()
+        self.output = output
+        """How the run's output is recognized; None if it is not expected, or decided."""
+        self._outputs: list[AdmittedCall] = []  # until the response is over: then `choose_output` decides
 
     @property
     def idle(self) -> bool:
@@ -102,6 +109,10 @@ class CallRunner:
         admitted = self._admission.admit(event)
         if type(admitted) is not AdmittedCall:
             return self._answer(admitted)  # type: ignore[arg-type]
+        if self.output is not None and admitted.tool is self.output.tool:  # nothing else decides about the output
+            self._outputs.append(admitted)
+            self.waiting.calls.append(admitted)
+            return None
         policy = admitted.tool.policy
         if policy.terminates:
             self._terminate(admitted)
@@ -111,6 +122,35 @@ class CallRunner:
             self.waiting.calls.append(admitted)
             return None
         return self._require(required)
+
+    def choose_output(self, calls: Sequence[ToolCall | None], text: str) -> Iterator[ToolEvent]:
+        """Decide, once the response is over, if it has the output, and if so what happens to the calls beside it.
+
+        Args:
+            calls: the calls of the response.
+            text: its text.
+        """
+        rule, held = self.output, [one for one in self._outputs if one in self.waiting.calls]
+        self.output, self._outputs = None, []
+        if rule is None or not (held or (rule.skips and calls and rule.fits(text))):
+            return
+        name = held[0].call.name if held else ""
+        refused = {one.index: one.call for one in held}
+        if any(one.call.arguments != held[0].call.arguments for one in held):
+            answer = not_run.SEVERAL_OUTPUTS.result(count=len(held), name=name)
+        elif held and not rule.skips and any(call is not None and call.name != name for call in calls):
+            answer = not_run.NOT_FINAL.result(name=name)
+        else:
+            answer, refused = not_run.BESIDE_OUTPUT.result(), dict(self._withdraw())
+            self.text_is_output = not held
+            if held:
+                self.waiting.calls.append(held[0])
+                del refused[held[0].index]
+        for one in held:
+            if one.index in refused:
+                self.waiting.drop(one)
+        for index, call in refused.items():
+            yield self._skip(index, call, answer)
 
     def _terminate(self, last: AdmittedCall) -> None:
         """Skip the calls after this one that have not started: some native ones may have been read before it."""
@@ -147,7 +187,7 @@ class CallRunner:
         """
         waiting = self.waiting
         while waiting.calls and not (waiting.sequential and (self._running or self.unreported)):
-            ready = waiting.ready(self.approvals.asking)
+            ready = waiting.ready({*self.approvals.asking, *(held.index for held in self._outputs)})
             if ready is None:
                 return None
             refused = waiting.kept_back(ready)

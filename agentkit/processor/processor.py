@@ -18,6 +18,7 @@ from agentkit.processor.call_runner import CallRunner, Scope
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.inbox import Inbox, Source
 from agentkit.processor.maybe_output import IsOutput
+from agentkit.processor.output_rule import OutputRule
 from agentkit.processor.reply_readers import ReplyReaders
 from agentkit.processor.response import ResponseReader
 from agentkit.processor.response_record import CallIds
@@ -62,6 +63,7 @@ class ResponseProcessor:
             enters nothing.
         output: whether the text of a response is meant as the run's output (see `Output.meant`): then nothing in it is
             a call. None: no output of a certain type is expected.
+        output_rule: how the run's output is recognized beside calls, or in one. None if it is not.
         gate: called when a call is about to start; a result that it returns is the answer, and the call does not
             start. None lets every call start.
 
@@ -92,6 +94,7 @@ class ResponseProcessor:
         scope: Scope | None = None,
         gate: Gate | None = None,
         output: IsOutput | None = None,
+        output_rule: OutputRule | None = None,
     ) -> None:
         refuse("ResponseProcessor", {"registry": registry, "config": config}, _BOUNDS)
         self.registry = registry
@@ -103,6 +106,7 @@ class ResponseProcessor:
         self._new_context = new_context or self._context
         self._scope = scope
         self._gate = gate
+        self._output_rule = output_rule
         self._faults = AuthorErrors()
 
     def process(
@@ -132,8 +136,9 @@ class ResponseProcessor:
         """
         inbox = Inbox()
         runner = CallRunner(
-            self.registry, self.config, self._new_context, inbox, approved, self._scope, self._gate, self._faults
-        )
+            self.registry, self.config, self._new_context, inbox, approved, self._scope, self._gate, self._faults,
+            output=self._output_rule,
+        )  # fmt: skip
         if barred:
             runner.turn_off()
         return Turn(self.registry, self.config, self._reader(offered, more, already_run), runner, inbox, events, more)
