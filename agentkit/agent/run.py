@@ -31,7 +31,7 @@ from agentkit.agent.run_budget import ask_model
 from agentkit.agent.run_end import ending
 from agentkit.agent.system import instructions_text
 from agentkit.checks.spelling import methods_take
-from agentkit.errors import AgentkitError, ProviderError
+from agentkit.errors import AgentkitError, ConfigError, ProviderError
 from agentkit.events import (
     ApprovalRequired,
     CallEnd,
@@ -137,6 +137,24 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             async for event in self:
                 if type(event) is Text:
                     yield event.text
+
+    async def partial_output(self) -> AsyncGenerator[Any, None]:
+        """The output so far, as JSON data: `async for city in agent.stream("…", output_type=City).partial_output()`.
+
+        Keys are only added, strings and lists only grow, and any other value is complete. None says that the values so
+        far do not count: another reply begins, or the output contradicts them. The last one is the output. A value is
+        made when the reply has grown by 1 % or more. Leaving the loop ends the run.
+
+        Raises:
+            ConfigError: the run has no `output_type`.
+        """
+        if (output := self.plan.output) is None:
+            raise ConfigError("partial_output() needs an output_type; for text write text_stream()")
+        from agentkit.agent.partial_output import partial_values
+
+        async with self:
+            async for value in partial_values(self, output):
+                yield value
 
     def cancel(self) -> None:
         """End the run soon: running tools are cancelled and answered, and the iteration ends without an error.
