@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from agentkit.agent.run import RunStream
 
 _GROWTH: Final = 1.01  # a value is made once the text has grown by 1 %: the time stays linear, and the steps small
+_SEARCH: Final = 1.05  # the same for the search for its beginning, which takes longer
 _FIRST_KEY: Final = re.compile(r'\{\s*("(?:[^"\\]|\\.)*"\s*:|[^\s"])')
 _IN_VALUE: Final = re.compile(rf'\{{\s*"{VALUE}"\s*:')
 _NOTHING: Final = object()
@@ -102,7 +103,8 @@ class PartialOutput:
         self._length = len(text.prefix)
         if self._output.wrapped and value is not None:
             value = value.get(VALUE, _NOTHING)
-        if value is not None and value is not _NOTHING and value != self._shown:
+        empty = value in (None, {}, []) and self._shown is _NOTHING  # a bracket in a sentence has no values
+        if not empty and value is not _NOTHING and value != self._shown:
             self._shown = value
             yield value
 
@@ -111,7 +113,7 @@ class PartialOutput:
             self._text.feed(ArgumentDelta(0, text))
             return
         self._said.add(text)
-        if len(self._said) < self._searched * _GROWTH:
+        if len(self._said) < self._searched * _SEARCH:
             return
         said = self._said.text()
         self._searched = len(said)
@@ -124,21 +126,16 @@ class PartialOutput:
         """The text that wraps a value as the schema does, if it came without that; None if it is not certain yet."""
         if not self._output.wrapped:
             return ""
+        around = self._spec.parameters
+        options = [*walk.alternatives(around["properties"][VALUE], around)]
         if said[start] == "{":
             if not _FIRST_KEY.match(said, start):
                 return None
             if _IN_VALUE.match(said, start):
-                return "" if not _may_have_value(self._spec.parameters) else None
-        return f'{{"{VALUE}": '
-
-
-def _may_have_value(around: walk.Schema) -> bool:
-    """Return whether an object that is not wrapped may also have the property that wraps a value."""
-    inner = around["properties"][VALUE]
-    return any(
-        VALUE in option.get("properties", {}) or option.get("additionalProperties")
-        for option in walk.alternatives(inner, around)
-    )
+                also = any(VALUE in o.get("properties", {}) or o.get("additionalProperties") for o in options)
+                return None if also else ""  # it may be the property of an object that is not wrapped
+        kind = "object" if said[start] == "{" else "array"
+        return f'{{"{VALUE}": ' if any(o.get("type", kind) == kind for o in options) else None
 
 
 def _continues(shown: Any, value: Any) -> bool:
