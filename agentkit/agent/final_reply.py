@@ -108,11 +108,4 @@ def recognition(plan: Plan) -> tuple[IsOutput | None, OutputRule | None]:
     if output is None:
         return None, None
     rule = OutputRule(tool, plan.limits.beside_output == "skip", partial(fits, output))
-    if tool is None:
-        return output.meant, rule
-    return None if plan.model.format is not None else partial(_meant, output, tool.name), rule
-
-
-def _meant(output: Output, name: str, text: str, *, whole: bool) -> bool:
-    """`Output.meant`, but for a text that may call the output's tool."""
-    return name not in text and output.meant(text, whole=whole)
+    return output.meant if tool is None else None, rule
