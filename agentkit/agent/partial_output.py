@@ -10,6 +10,7 @@ import re
 from collections.abc import AsyncGenerator, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from agentkit.errors import ConfigError
 from agentkit.events import ArgumentDelta, CallStart, Event, Finish, Text
 from agentkit.formats.pieces import Pieces
 from agentkit.models.argument_text import ArgumentText
@@ -27,8 +28,10 @@ _IN_VALUE: Final = re.compile(rf'\{{\s*"{VALUE}"\s*:')
 _NOTHING: Final = object()
 
 
-async def partial_values(run: RunStream[Any], output: Output) -> AsyncGenerator[Any, None]:
+async def partial_values(run: RunStream[Any]) -> AsyncGenerator[Any, None]:
     """The values of `RunStream.partial_output`."""
+    if (output := run.plan.output) is None:
+        raise ConfigError("partial_output() needs an output_type; for text write text_stream()")
     from pydantic_core import to_jsonable_python
 
     tool = run.plan.output_tool
@@ -83,7 +86,7 @@ class PartialOutput:
             self._text.feed(event)  # type: ignore[arg-type]  # it is a delta
         else:
             return
-        if self._text is not None and len(self._text.prefix) >= self._length * _GROWTH + (self._length > 0):
+        if self._text is not None and len(self._text.prefix) >= max(self._length + 1, self._length * _GROWTH):
             yield from self._grown(self._text)
 
     def end(self, value: Any) -> Iterator[Any]:

@@ -31,7 +31,7 @@ from agentkit.agent.run_budget import ask_model
 from agentkit.agent.run_end import ending
 from agentkit.agent.system import instructions_text
 from agentkit.checks.spelling import methods_take
-from agentkit.errors import AgentkitError, ConfigError, ProviderError
+from agentkit.errors import AgentkitError, ProviderError
 from agentkit.events import (
     ApprovalRequired,
     CallEnd,
@@ -148,12 +148,10 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         Raises:
             ConfigError: the run has no `output_type`.
         """
-        if (output := self.plan.output) is None:
-            raise ConfigError("partial_output() needs an output_type; for text write text_stream()")
         from agentkit.agent.partial_output import partial_values
 
         async with self:
-            async for value in partial_values(self, output):
+            async for value in partial_values(self):
                 yield value
 
     def cancel(self) -> None:
