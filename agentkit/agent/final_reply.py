@@ -31,9 +31,7 @@ class FinalReply:
         asking: how often after one that is not an answer.
     """
 
-    def __init__(
-        self, expected: Output | None, retries: int, asking: int = 0, tool: BoundTool | None = None
-    ) -> None:
+    def __init__(self, expected: Output | None, retries: int, asking: int = 0, tool: BoundTool | None = None) -> None:
         self.asking = Asking(asking)
         """How often the model may still be asked for an answer."""
         self.value: tuple[Any, ...] | None = None if expected is None else ()

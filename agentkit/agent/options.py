@@ -8,7 +8,19 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypedDict, get_args
 
 from agentkit.agent.limits import UNBOUNDED, Budget
-from agentkit.checks.bounds import TEXT, YES_OR_NO, Bound, Bounds, each, instance, number, one_of, or_none, refuse, whole
+from agentkit.checks.bounds import (
+    TEXT,
+    YES_OR_NO,
+    Bound,
+    Bounds,
+    each,
+    instance,
+    number,
+    one_of,
+    or_none,
+    refuse,
+    whole,
+)
 from agentkit.checks.spelling import unknown
 from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError

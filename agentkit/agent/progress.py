@@ -35,9 +35,7 @@ class Progress:
         self._plan = plan
         self._start = start
         self._last: AssistantMessage | None = None
-        self._reply = FinalReply(
-            plan.output, plan.limits.output_retries, plan.limits.reply_retries, plan.output_tool
-        )
+        self._reply = FinalReply(plan.output, plan.limits.output_retries, plan.limits.reply_retries, plan.output_tool)
         self._repeats = Repeats(plan.limits.max_repeats)
         self._outcome: TurnOutcome | None = None
         self._earlier = UnansweredCalls()

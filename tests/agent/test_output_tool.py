@@ -116,7 +116,9 @@ def test_json_that_fits_is_the_output_without_a_call() -> None:
 
 def test_a_call_that_was_written_as_json_is_a_call() -> None:
     written = json.dumps({"name": "final_result", "arguments": GOOD})
-    result = Agent(ScriptedModel([f"```json\n{written}\n```"]), output_type=dict[str, Any], output_mode="tool").run_sync("?")
+    result = Agent(
+        ScriptedModel([f"```json\n{written}\n```"]), output_type=dict[str, Any], output_mode="tool"
+    ).run_sync("?")
     assert result.output == GOOD
 
 
@@ -313,14 +315,18 @@ LOOK = ToolCall("c", "look", {"city": "Ulm"})
         ([[JSON, LOOK], JSON], "schema", "run"),
     ],
 )
-def test_a_thread_that_has_its_output_is_over(tmp_path: Path, script: list[Any], mode: str, beside: BesideOutput) -> None:
-    first, again, asked = asyncio.run(
-        threads_with(tmp_path / "a.db", script, output_mode=mode, beside_output=beside)
-    )
+def test_a_thread_that_has_its_output_is_over(
+    tmp_path: Path, script: list[Any], mode: str, beside: BesideOutput
+) -> None:
+    first, again, asked = asyncio.run(threads_with(tmp_path / "a.db", script, output_mode=mode, beside_output=beside))
     assert (first.output, first.finish) == (ULM, "stop")
     assert (again.output, again.finish, asked) == (ULM, "stop", 0)
     assert again.messages == first.messages
-    for check, wire in ((check_chat, chat_messages), (check_anthropic, anthropic_messages), (check_responses, responses_input)):
+    for check, wire in (
+        (check_chat, chat_messages),
+        (check_anthropic, anthropic_messages),
+        (check_responses, responses_input),
+    ):
         sent: Any = wire(first.messages, "openai")
         check(sent if not isinstance(sent, tuple) else sent[-1])
 
