@@ -10,14 +10,14 @@ from agentkit.agent.again import Asking
 from agentkit.agent.options import RunFinish
 from agentkit.agent.plan import Plan
 from agentkit.messages import ToolCall, ToolMessage, UserMessage, user
-from agentkit.processor.maybe_output import IsOutput
-from agentkit.processor.output_rule import OutputRule
+from agentkit.processor.maybe_output import IsOutput, OutputRule
 from agentkit.schemas.typed import values
 from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.reply import InvalidOutput, Output
 
 _CALL_IT: Final = "Give the whole answer as the arguments of a call of {name}."
+_UNFIT: Final = ("invalid_arguments", "invalid_json", "truncated_call", "ambiguous_call")
 _NO_REPLY: frozenset[RunFinish] = frozenset(("content_filter", "refusal", "error", "cancelled", "approval"))
 
 
@@ -66,11 +66,12 @@ class FinalReply:
         """Read the output from a call of its tool. False if each was refused, None if there is none."""
         found = None
         for call, answer in answered:
-            if self._tool is None or call.name != self._tool.name or answer.error == "skipped":
+            if self._tool is None or call.name != self._tool.name:
                 continue
             if answer.error is None and self._take(call):
                 return True
-            found, self.error, self._correction = False, answer.text, ""  # its answer asks again
+            if answer.error in _UNFIT:
+                found, self.error, self._correction = False, answer.text, ""  # its answer asks again
         return found
 
     def _take(self, call: ToolCall) -> bool:

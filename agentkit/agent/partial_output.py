@@ -21,7 +21,7 @@ from agentkit.toolspec import ToolSpec
 if TYPE_CHECKING:
     from agentkit.agent.run import RunStream
 
-_GROWTH: Final = 1.01  # a value is made once the text has grown by 1 %: the time stays linear, and the steps small
+_GROWTH: Final = 1.02  # a value is made once the text has grown by 2 %: the time stays linear, and the steps small
 _SEARCH: Final = 1.05  # the same for the search for its beginning, which takes longer
 _FIRST_KEY: Final = re.compile(r'\{\s*("(?:[^"\\]|\\.)*"\s*:|[^\s"])')
 _IN_VALUE: Final = re.compile(rf'\{{\s*"{VALUE}"\s*:')
@@ -40,7 +40,7 @@ async def partial_values(run: RunStream[Any]) -> AsyncGenerator[Any, None]:
         for value in partial.see(event):
             yield value
     given = run.result._output
-    for value in partial.end(to_jsonable_python(given[0], by_alias=True)) if given else partial.fail():
+    for value in partial.end(*(to_jsonable_python(one, by_alias=True) for one in given or ())):
         yield value
 
 
@@ -89,17 +89,12 @@ class PartialOutput:
         if self._text is not None and len(self._text.prefix) >= max(self._length + 1, self._length * _GROWTH):
             yield from self._grown(self._text)
 
-    def end(self, value: Any) -> Iterator[Any]:
-        """Yield the output, as JSON data; before it None, if it contradicts the values so far."""
-        if self._shown is not _NOTHING and not _continues(self._shown, value):
+    def end(self, *output: Any) -> Iterator[Any]:
+        """Yield the run's output as JSON data; before it None if the values so far do not count, or nothing does."""
+        if self._shown is not _NOTHING and not (output and _continues(self._shown, output[0])):
             yield None
-        if self._shown is _NOTHING or self._shown != value:
-            yield value
-
-    def fail(self) -> Iterator[Any]:
-        """Yield None if the values so far do not count, since the run ended without an output."""
-        if self._shown is not _NOTHING:
-            yield None
+        if self._shown is _NOTHING or self._shown not in output:
+            yield from output
 
     def _grown(self, text: ArgumentText) -> Iterator[Any]:
         value = text.prefix.value()

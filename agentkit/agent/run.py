@@ -143,7 +143,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
 
         Keys are only added, strings and lists only grow, and any other value is complete. None says that the values so
         far do not count: another reply begins, or the output contradicts them. The last one is the output. A value is
-        made when the reply has grown by 1 % or more. Leaving the loop ends the run.
+        made when the reply has grown by 2 % or more. Leaving the loop ends the run.
 
         Raises:
             ConfigError: the run has no `output_type`.

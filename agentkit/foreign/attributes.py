@@ -164,10 +164,10 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
     "RunResult": _RESULT,
     "RunStream": {
         **_same("write async for event in run", "stream_events", "events", "stream", "stream_responses"),
+        **_same("write async for text in run.text_stream()", "stream_text", "text_deltas", "stream_out"),
         **_same(
-            "write async for text in run.text_stream()", "stream_text", "text_deltas", "stream_out"
+            "write async for value in run.partial_output()", "stream_output", "stream_structured", "partial_outputs"
         ),
-        **_same("write async for value in run.partial_output()", "stream_output", "stream_structured", "partial_outputs"),
         **_same(
             "await the run, or iterate over it and then read .result", "get_output", "get_final_result", "wait", "join"
         ),

@@ -89,12 +89,11 @@ class ArgumentText:
         kinds = self._kinds
         if kinds is None:
             return True
-        if self._declared and not (kinds.tool.declares(key) and (first != "n" or self._may_be_null(kinds.tool, key))):
-            return False
+        if self._declared:
+            tool = kinds.tool
+            null = first == "n" and not values.accepts_null(tool.schema_of(key), tool.parameters)
+            if null or not tool.declares(key):
+                return False
         if key in kinds.known:
             return first != '"' or key in kinds.texts
         return key not in _WRAPPERS and (first != '"' or kinds.others)
-
-    @staticmethod
-    def _may_be_null(tool: ToolSpec, key: str) -> bool:
-        return values.accepts_null(tool.schema_of(key), tool.parameters)

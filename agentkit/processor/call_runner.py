@@ -28,7 +28,7 @@ from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.error_results import cap, error_result
 from agentkit.processor.inbox import Inbox
-from agentkit.processor.output_rule import OutputRule
+from agentkit.processor.maybe_output import OutputRule
 from agentkit.processor.start_queue import Gate, StartQueue
 from agentkit.processor.tool_run import Outcome
 from agentkit.processor.tooltask import GRACE, ToolTask
@@ -136,19 +136,18 @@ class CallRunner:
             return
         name = held[0].call.name if held else ""
         refused = {one.index: one.call for one in held}
+        for one in held:
+            self.waiting.drop(one)
         if any(one.call.arguments != held[0].call.arguments for one in held):
             answer = not_run.SEVERAL_OUTPUTS.result(count=len(held), name=name)
         elif held and not rule.skips and any(call is not None and call.name != name for call in calls):
             answer = not_run.NOT_FINAL.result(name=name)
         else:
-            answer, refused = not_run.BESIDE_OUTPUT.result(), dict(self._withdraw())
+            answer, refused = not_run.BESIDE_OUTPUT.result(), refused | dict(self._withdraw())
             self.text_is_output = not held
             if held:
                 self.waiting.calls.append(held[0])
                 del refused[held[0].index]
-        for one in held:
-            if one.index in refused:
-                self.waiting.drop(one)
         for index, call in refused.items():
             yield self._skip(index, call, answer)
 

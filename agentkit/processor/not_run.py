@@ -58,7 +58,7 @@ ALREADY_RUN: Final = NotRun(
 BESIDE_OUTPUT: Final = NotRun("skipped", "this reply is the final answer, and nothing follows it")
 NOT_FINAL: Final = NotRun(
     "skipped",
-    "this reply also calls other tools, so it is not the final answer: read their results first, then call {name} alone",
+    "this reply also calls other tools, so it is not the final answer: read their results, then call {name} alone",
 )
 SEVERAL_OUTPUTS: Final = NotRun(
     "ambiguous_call", "this reply has {count} different final answers: call {name} once, with the whole answer"

@@ -17,8 +17,7 @@ from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.call_runner import CallRunner, Scope
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.inbox import Inbox, Source
-from agentkit.processor.maybe_output import IsOutput
-from agentkit.processor.output_rule import OutputRule
+from agentkit.processor.maybe_output import IsOutput, OutputRule
 from agentkit.processor.reply_readers import ReplyReaders
 from agentkit.processor.response import ResponseReader
 from agentkit.processor.response_record import CallIds

@@ -15,7 +15,7 @@ from wire_rules import check_anthropic, check_chat, check_responses
 from agentkit import Agent, Budget, ProcessorConfig, RunResult, ThreadManager, ToolCall, openapi_schema
 from agentkit.agent.options import BesideOutput
 from agentkit.errors import ConfigError, OutputError, StoreError
-from agentkit.events import ApprovalRequired, CallEnd, Event, ToolCompleted, ToolSkipped, ToolStarted
+from agentkit.events import CallEnd, Event, ToolCompleted, ToolStarted
 from agentkit.formats import CATALOG
 from agentkit.messages import Message, ToolMessage, user
 from agentkit.models.anthropic import anthropic_messages
@@ -136,7 +136,7 @@ def test_an_output_beside_calls_waits_for_their_results() -> None:
     first = answers(result.messages)[0]
     assert first == (
         "final_result",
-        "not run: this reply also calls other tools, so it is not the final answer: read their results first, then "
+        "not run: this reply also calls other tools, so it is not the final answer: read their results, then "
         "call final_result alone",
         "skipped",
     )
@@ -246,7 +246,7 @@ def test_a_cut_call_is_no_output() -> None:
     assert (result.output, result.turns) == (ULM, 2)
 
 
-@pytest.mark.parametrize("kind, value", [(list[int], [1, 2]), (int | str, "a"), (City | None, None)])
+@pytest.mark.parametrize(("kind", "value"), [(list[int], [1, 2]), (int | str, "a"), (City | None, None)])
 def test_a_value_that_is_no_object_is_one_argument(kind: Any, value: Any) -> None:
     agent = Agent(ScriptedModel([final({"value": value})]), output_type=kind, output_mode="tool")
     assert agent.run_sync("?").output == value
