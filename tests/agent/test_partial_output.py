@@ -136,7 +136,11 @@ def test_fields_by_their_aliases() -> None:
         (dict[str, int] | list[int], '{"a": 1, "b": 2}', [{"a": 1}, {"a": 1, "b": 2}]),
         (dict[str, int] | list[int], '{"value": {"a": 1}}', [{"a": 1}]),
         (dict[str, int] | list[int], '{"value": 1}', [{"value": 1}]),
-        (Cat | list[int], '{"kind": "cat", "lives": 9}', [*({"kind": "cat"[:n]} for n in range(4)), {"kind": "cat", "lives": 9}]),
+        (
+            Cat | list[int],
+            '{"kind": "cat", "lives": 9}',
+            [*({"kind": "cat"[:n]} for n in range(4)), {"kind": "cat", "lives": 9}],
+        ),
         (City | None, '{"value": null}', [None]),
         (bool, '{"value": true}', [True]),
         (list[list[int]], "The lists [a] and {b}: [[1], [2]]", [[[]], [[1]], [[1], []], [[1], [2]]]),
