@@ -102,9 +102,9 @@ def fits(output: Output, text: str) -> bool:
 
 
 def recognition(plan: Plan) -> tuple[IsOutput | None, OutputRule | None]:
-    """How a processor recognizes the output of a run: in text that can be read as calls, and beside calls."""
+    """How a processor recognizes the output of a run: in text that can be read as calls, and together with calls."""
     output, tool = plan.output, plan.output_tool
     if output is None:
         return None, None
-    rule = OutputRule(tool, plan.limits.beside_output == "skip", partial(fits, output))
+    rule = OutputRule(tool, plan.limits.calls_with_output == "skip", partial(fits, output))
     return output.meant if tool is None else None, rule

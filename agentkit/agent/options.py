@@ -38,8 +38,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 OutputMode = Literal["schema", "tool"]
 """How a model gives the output of a run; see `AgentLimits`."""
 
-BesideOutput = Literal["run", "skip"]
-"""What happens to calls beside the output of a run; see `AgentLimits`."""
+CallsWithOutput = Literal["run", "skip"]
+"""What happens to calls together with the output of a run; see `AgentLimits`."""
 
 Lacking = Literal["invented_result", "unread_call", "no_call", "empty"]
 """The reasons why a reply is not an answer; the model is asked again."""
@@ -111,7 +111,7 @@ class LimitKeywords(TypedDict, total=False):
     auto_continue: int
     output_retries: int
     output_mode: OutputMode
-    beside_output: BesideOutput
+    calls_with_output: CallsWithOutput
     reply_retries: int
     budget: Budget | None
     max_depth: int
@@ -139,7 +139,7 @@ class AgentLimits:
         output_mode: how the model gives an output that has an `output_type`. `schema`: as JSON in its final reply; the
             provider enforces the schema, or it is part of the prompt. `tool`: as a call of the tool `final_result`,
             which the run adds; its calls need no approval, and count against no budget.
-        beside_output: what happens to other calls in the reply that has the output. `run`: they run, and the reply is
+        calls_with_output: what happens to other calls in the reply that has the output. `run`: they run, and the reply is
             not final, because it was written without their results. `skip`: they are answered as not run, and the run
             ends with the output; only a call that had started (`execute="stream"`) ends first.
         reply_retries: how often in a run the model is asked again after a reply that is not an answer: an invented
@@ -155,7 +155,7 @@ class AgentLimits:
     auto_continue: int = field(default=5, metadata={"bound": whole(0)})
     output_retries: int = field(default=2, metadata={"bound": whole(0)})
     output_mode: OutputMode = field(default="schema", metadata={"bound": one_of(get_args(OutputMode))})
-    beside_output: BesideOutput = field(default="run", metadata={"bound": one_of(get_args(BesideOutput))})
+    calls_with_output: CallsWithOutput = field(default="run", metadata={"bound": one_of(get_args(CallsWithOutput))})
     reply_retries: int = field(default=2, metadata={"bound": whole(0)})
     budget: Budget = field(default=None, metadata={"bound": _A_BUDGET})  # type: ignore[assignment]  # see below
     max_depth: int = field(default=3, metadata={"bound": whole(0)})

@@ -76,7 +76,7 @@ class Progress:
         return output is not None and fits(output, last.text) and not self._reply.misfits(last.text, "stop")
 
     def has_output(self, turn: Turn) -> bool:
-        """Return True if a reply with calls has the output: in one of them, or beside them."""
+        """Return True if a reply with calls has the output: in one of them, or next to them."""
         return turn.text_is_output or self._reply.read_call(turn.answered_calls()) is True
 
     def asking(self, *, repeated: bool) -> tuple[UserMessage | None, bool]:

@@ -72,7 +72,7 @@ AGENT: Final[Words] = {
         "there are none: check before agent.run(…), and result.output after it; ProcessorConfig(requires_approval=…) "
         "makes calls wait for a person",
     ),
-    "end_strategy": "beside_output",
+    "end_strategy": "calls_with_output",
     "tool_use_behavior": "to let a tool end the run write @openapi_schema(terminates=True)",
     **dict.fromkeys(
         ("interrupt_on", "interrupt_before"),

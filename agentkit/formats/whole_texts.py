@@ -28,7 +28,7 @@ def auto() -> tuple[Format, ...]:
 
 
 def _only(format: Format, keep: Callable[[Shape], bool]) -> Format | None:
-    """Return a format with some of its shapes; None if that is no shape."""
+    """Return a format with some of its shapes; None if none is left."""
     shapes = [shape for shape in format.shapes if keep(shape)]
     if not shapes:
         return None

@@ -64,7 +64,7 @@ class CallRunner:
     """
 
     terminated = False
-    text_is_output = False  # whether the response's text is the run's output, so that the calls beside it did not run
+    text_is_output = False  # whether the response's text is the run's output, so that the other calls did not run
 
     def __init__(
         self,
@@ -95,7 +95,6 @@ class CallRunner:
         self._running: set[ToolTask] = set()
         self.output = output
         """How the run's output is recognized; None if it is not expected, or decided."""
-        self._outputs: list[AdmittedCall] = []  # until the response is over: then `choose_output` decides
 
     @property
     def idle(self) -> bool:
@@ -110,7 +109,6 @@ class CallRunner:
         if type(admitted) is not AdmittedCall:
             return self._answer(admitted)  # type: ignore[arg-type]
         if self.output is not None and admitted.tool is self.output.tool:  # nothing else decides about the output
-            self._outputs.append(admitted)
             self.waiting.calls.append(admitted)
             return None
         policy = admitted.tool.policy
@@ -123,15 +121,20 @@ class CallRunner:
             return None
         return self._require(required)
 
+    @property
+    def _outputs(self) -> list[AdmittedCall]:
+        """The calls of the output's tool, until the response is over: then `choose_output` decides."""
+        tool = None if self.output is None else self.output.tool
+        return [] if tool is None else [one for one in self.waiting.calls if one.tool is tool]
+
     def choose_output(self, calls: Sequence[ToolCall | None], text: str) -> Iterator[ToolEvent]:
-        """Decide, once the response is over, if it has the output, and if so what happens to the calls beside it.
+        """Decide, once the response is over, if it has the output, and if so what happens to the other calls.
 
         Args:
             calls: the calls of the response.
             text: its text.
         """
-        rule, held = self.output, [one for one in self._outputs if one in self.waiting.calls]
-        self.output, self._outputs = None, []
+        rule, held, self.output = self.output, self._outputs, None
         if rule is None or not (held or (rule.skips and calls and rule.fits(text))):
             return
         name = held[0].call.name if held else ""
@@ -143,7 +146,7 @@ class CallRunner:
         elif held and not rule.skips and any(call is not None and call.name != name for call in calls):
             answer = not_run.NOT_FINAL.result(name=name)
         else:
-            answer, refused = not_run.BESIDE_OUTPUT.result(), refused | dict(self._withdraw())
+            answer, refused = not_run.WITH_OUTPUT.result(), refused | dict(self._withdraw())
             self.text_is_output = not held
             if held:
                 self.waiting.calls.append(held[0])

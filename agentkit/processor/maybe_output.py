@@ -24,11 +24,11 @@ class IsOutput(Protocol):
 
 
 class OutputRule(NamedTuple):
-    """How a run's output is recognized in a reply, and what happens to the calls beside it.
+    """How a run's output is recognized in a reply, and what happens to the other calls.
 
     Attributes:
         tool: the tool whose call is the output; None if the text is.
-        skips: whether the calls beside an output are not run. Otherwise they run, and it is no output.
+        skips: whether calls next to an output are not run. Otherwise they run, and it does not count.
         fits: whether a text is a value of the output's type.
     """
 

@@ -55,7 +55,7 @@ ALREADY_RUN: Final = NotRun(
     "the reply that was cut by the token limit has this very call, with its answer. To run it once more, call it again "
     "in your next reply",
 )
-BESIDE_OUTPUT: Final = NotRun("skipped", "this reply is the final answer, and nothing follows it")
+WITH_OUTPUT: Final = NotRun("skipped", "this reply is the final answer, and nothing follows it")
 NOT_FINAL: Final = NotRun(
     "skipped",
     "this reply also calls other tools, so it is not the final answer: read their results, then call {name} alone",

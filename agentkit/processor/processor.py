@@ -62,7 +62,7 @@ class ResponseProcessor:
             enters nothing.
         output: whether the text of a response is meant as the run's output (see `Output.meant`): then nothing in it is
             a call. None: no output of a certain type is expected.
-        output_rule: how the run's output is recognized beside calls, or in one. None if it is not.
+        output_rule: how the run's output is recognized next to calls, or in one. None if it is not.
         gate: called when a call is about to start; a result that it returns is the answer, and the call does not
             start. None lets every call start.
 

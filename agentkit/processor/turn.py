@@ -155,7 +155,7 @@ class Turn(EventStream[Event]):
 
     @property
     def text_is_output(self) -> bool:
-        """Return whether the text is the run's output, so that the calls beside it did not run."""
+        """Return whether the text is the run's output, so that the other calls did not run."""
         return self._runner.text_is_output
 
     @property

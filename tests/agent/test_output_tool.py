@@ -1,4 +1,4 @@
-"""Output by a call of `final_result`, and what an output does to the calls beside it."""
+"""Output by a call of `final_result`, and what an output does to the other calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from thread_kit import Failing
 from wire_rules import check_anthropic, check_chat, check_responses
 
 from agentkit import Agent, Budget, ProcessorConfig, RunResult, ThreadManager, ToolCall, openapi_schema
-from agentkit.agent.options import BesideOutput
+from agentkit.agent.options import CallsWithOutput
 from agentkit.errors import ConfigError, OutputError, StoreError
 from agentkit.events import CallEnd, Event, ToolCompleted, ToolStarted
 from agentkit.formats import CATALOG
@@ -147,7 +147,7 @@ def test_the_calls_beside_an_output_can_be_skipped(execute: Any, strategy: Any, 
     office, calls = Office(), [ToolCall("", "delete", {"path": "a"}), ToolCall("", "nothing", {})]
     reply = [*calls, final(GOOD)] if last else [final(GOOD), *calls]
     config = ProcessorConfig(execute=execute, strategy=strategy)
-    result = run([reply], office=office, beside_output="skip", config=config)
+    result = run([reply], office=office, calls_with_output="skip", config=config)
     assert (result.output, result.finish, result.pending, office.done) == (ULM, "stop", (), [])
     assert {name: code for name, _, code in answers(result.messages)} == {
         "final_result": None,
@@ -159,7 +159,7 @@ def test_the_calls_beside_an_output_can_be_skipped(execute: Any, strategy: Any, 
 def test_the_calls_beside_a_json_reply_can_be_skipped() -> None:
     office = Office()
     model = ScriptedModel([[JSON, ToolCall("", "look", {"city": "Ulm"})]])
-    result = Agent(model, [office], output_type=City, beside_output="skip").run_sync("Where?")
+    result = Agent(model, [office], output_type=City, calls_with_output="skip").run_sync("Where?")
     assert (result.output, result.finish, result.turns, office.done) == (ULM, "stop", 1, [])
     assert answers(result.messages) == [
         ("look", "not run: this reply is the final answer, and nothing follows it", "skipped")
@@ -169,7 +169,7 @@ def test_the_calls_beside_a_json_reply_can_be_skipped() -> None:
 def test_the_calls_beside_another_reply_run() -> None:
     office = Office()
     model = ScriptedModel([["I look it up.", ToolCall("", "look", {"city": "Ulm"})], JSON])
-    result = Agent(model, [office], output_type=City, beside_output="skip").run_sync("Where?")
+    result = Agent(model, [office], output_type=City, calls_with_output="skip").run_sync("Where?")
     assert (result.output, office.done) == (ULM, ["Ulm"])
 
 
@@ -303,7 +303,7 @@ LOOK = ToolCall("c", "look", {"city": "Ulm"})
 
 
 @pytest.mark.parametrize(
-    ("script", "mode", "beside"),
+    ("script", "mode", "others"),
     [
         ([final(GOOD)], "tool", "run"),
         ([LOOK, final(GOOD)], "tool", "run"),
@@ -314,9 +314,11 @@ LOOK = ToolCall("c", "look", {"city": "Ulm"})
     ],
 )
 def test_a_thread_that_has_its_output_is_over(
-    tmp_path: Path, script: list[Any], mode: str, beside: BesideOutput
+    tmp_path: Path, script: list[Any], mode: str, others: CallsWithOutput
 ) -> None:
-    first, again, asked = asyncio.run(threads_with(tmp_path / "a.db", script, output_mode=mode, beside_output=beside))
+    first, again, asked = asyncio.run(
+        threads_with(tmp_path / "a.db", script, output_mode=mode, calls_with_output=others)
+    )
     assert (first.output, first.finish) == (ULM, "stop")
     assert (again.output, again.finish, asked) == (ULM, "stop", 0)
     assert again.messages == first.messages

@@ -211,7 +211,7 @@ def test_leaving_the_loop_ends_the_run() -> None:
 JSON_LIST = json.dumps([1, 2, 3, 4, 5, 6])
 
 
-# ---------------------------------------------------------------- laws
+# ---------------------------------------------------------------- invariants
 
 
 def see_all(output: Output, events: Iterable[Event], tool: str | None = None) -> list[Any]:
