@@ -139,9 +139,9 @@ class AgentLimits:
         output_mode: how the model gives an output that has an `output_type`. `schema`: as JSON in its final reply; the
             provider enforces the schema, or it is part of the prompt. `tool`: as a call of the tool `final_result`,
             which the run adds; its calls need no approval, and count against no budget.
-        calls_with_output: what happens to other calls in the reply that has the output. `run`: they run, and the reply is
-            not final, because it was written without their results. `skip`: they are answered as not run, and the run
-            ends with the output; only a call that had started (`execute="stream"`) ends first.
+        calls_with_output: what happens to other calls in the reply that has the output. `run`: they run, and the reply
+            is not final, because it was written without their results. `skip`: they are answered as not run, and the
+            run ends with the output; only a call that had started (`execute="stream"`) ends first.
         reply_retries: how often in a run the model is asked again after a reply that is not an answer: an invented
             result, a call that cannot be read, no call where `tool_choice` requires one; or, once, an empty reply. The
             run then ends with that `finish`: see `RunFinish`. 0 or more.
