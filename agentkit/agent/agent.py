@@ -249,10 +249,15 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
             limits.max_depth = min(limits.max_depth, above.limits.max_depth - 1)
         spending = Spending(limits.budget, None if above is None else above.spending)
         spending.check(names(model))
+        output, registry, tool = self._output if output_type is None else _output(output_type), self.registry, None
+        if output is not None and limits.output_mode == "tool":
+            from agentkit.tool.output_tool import with_output
+
+            registry, tool = with_output(registry, output)
         plan = Plan(
             agent=self,
             model=model,
-            registry=self.registry,
+            registry=registry,
             config=config,
             settings={**self.settings, **given},
             limits=limits,
@@ -260,7 +265,8 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
             guards=RunGuards(limits.guards, None if above is None else above.guards),
             context=context,
             system=system,
-            output=self._output if output_type is None else _output(output_type),
+            output=output,
+            output_tool=tool,
             hooks=tuple(dict.fromkeys([*self.hooks, *hooks, *(() if above is None else above.hooks)])),
             cancel=cancel,
         )

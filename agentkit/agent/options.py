@@ -5,11 +5,23 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypedDict, get_args
 
 from agentkit.agent.guards import Guards
 from agentkit.agent.limits import UNBOUNDED, Budget
-from agentkit.checks.bounds import TEXT, YES_OR_NO, Bound, Bounds, each, instance, number, or_none, refuse, whole
+from agentkit.checks.bounds import (
+    TEXT,
+    YES_OR_NO,
+    Bound,
+    Bounds,
+    each,
+    instance,
+    number,
+    one_of,
+    or_none,
+    refuse,
+    whole,
+)
 from agentkit.checks.spelling import unknown
 from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError
@@ -23,6 +35,12 @@ if TYPE_CHECKING:
 
 _ContextT = TypeVar("_ContextT", default=Any)
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+OutputMode = Literal["schema", "tool"]
+"""How a model gives the output of a run; see `AgentLimits`."""
+
+CallsWithOutput = Literal["run", "skip"]
+"""What happens to calls together with the output of a run; see `AgentLimits`."""
 
 Lacking = Literal["invented_result", "unread_call", "no_call", "empty"]
 """The reasons why a reply is not an answer; the model is asked again."""
@@ -95,6 +113,8 @@ class LimitKeywords(TypedDict, total=False):
     max_repeats: int | None
     auto_continue: int
     output_retries: int
+    output_mode: OutputMode
+    calls_with_output: CallsWithOutput
     reply_retries: int
     budget: Budget | None
     max_depth: int
@@ -121,6 +141,12 @@ class AgentLimits:
             call is answered `truncated_call`, and the model is asked again.
         output_retries: how often the model is asked again, with an error message, for a final reply that fits the run's
             `output_type`; the run then ends with `finish="invalid_output"`. 0 or more.
+        output_mode: how the model gives an output that has an `output_type`. `schema`: as JSON in its final reply; the
+            provider enforces the schema, or it is part of the prompt. `tool`: as a call of the tool `final_result`,
+            which the run adds; its calls need no approval, and count against no budget.
+        calls_with_output: what happens to other calls in the reply that has the output. `run`: they run, and the reply
+            is not final, because it was written without their results. `skip`: they are answered as not run, and the
+            run ends with the output; only a call that had started (`execute="stream"`) ends first.
         reply_retries: how often in a run the model is asked again after a reply that is not an answer: an invented
             result, a call that cannot be read, no call where `tool_choice` requires one; or, once, an empty reply. The
             run then ends with that `finish`: see `RunFinish`. 0 or more.
@@ -134,6 +160,8 @@ class AgentLimits:
     max_repeats: int | None = field(default=10, metadata={"bound": or_none(whole(2), "for no limit")})
     auto_continue: int = field(default=5, metadata={"bound": whole(0)})
     output_retries: int = field(default=2, metadata={"bound": whole(0)})
+    output_mode: OutputMode = field(default="schema", metadata={"bound": one_of(get_args(OutputMode))})
+    calls_with_output: CallsWithOutput = field(default="run", metadata={"bound": one_of(get_args(CallsWithOutput))})
     reply_retries: int = field(default=2, metadata={"bound": whole(0)})
     budget: Budget = field(default=None, metadata={"bound": _A_BUDGET})  # type: ignore[assignment]  # see below
     max_depth: int = field(default=3, metadata={"bound": whole(0)})

@@ -36,7 +36,7 @@ class RunResult(ByAttribute, Generic[OutputT]):
     """A finished run.
 
     Args:
-        text: the visible text of the last response.
+        text: the visible text of the last response; of an output that is a call, its arguments as JSON.
         messages: the whole conversation, the prompt first; `agent.run([*result.messages, user("…")])` continues it.
         usage: tokens of all responses together, including those of sub-agents and of summaries.
         turns: how many responses the model wrote.

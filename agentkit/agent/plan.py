@@ -14,6 +14,7 @@ from agentkit.agent.run_budget import Spending
 from agentkit.agent.system import System
 from agentkit.models.base import Model
 from agentkit.processor import ProcessorConfig
+from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.reply import Output
 
@@ -37,6 +38,7 @@ class Plan:
         context: the application's object, for `ToolContext.state`.
         system: the instructions before the conversation; None for none.
         output: the type of the final reply; None for text.
+        output_tool: the tool whose call is the output; None if it is the final reply.
         hooks: called with each event.
         cancel: ends the run when it is set.
     """
@@ -52,5 +54,6 @@ class Plan:
     context: Any = None
     system: System[Any] | None = None
     output: Output | None = None
+    output_tool: BoundTool | None = None
     hooks: Sequence[Hook] = ()
     cancel: asyncio.Event | None = None

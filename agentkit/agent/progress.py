@@ -7,7 +7,7 @@ from typing import Any
 
 from agentkit.agent.again import LACKING, NOT_ACCEPTED, lacking, request
 from agentkit.agent.decisions import call_hash
-from agentkit.agent.final_reply import FinalReply
+from agentkit.agent.final_reply import FinalReply, fits
 from agentkit.agent.guards import AskAgain, Refused
 from agentkit.agent.journal import LeftOpen, UnansweredCalls
 from agentkit.agent.limits import Repeats
@@ -16,7 +16,7 @@ from agentkit.agent.outcome import AskedFor, RunResult
 from agentkit.agent.plan import Plan
 from agentkit.agent.run_end import RunState, TurnOutcome
 from agentkit.events import UnreadCall
-from agentkit.messages import AssistantMessage, MarkupPart, Message, ToolCall, UserMessage, user
+from agentkit.messages import AssistantMessage, MarkupPart, Message, ToolCall, ToolMessage, UserMessage, user
 from agentkit.processor import Turn
 from agentkit.processor.lost_attempts import find_attempt
 
@@ -38,7 +38,8 @@ class Progress:
         self._start = start
         self._last: AssistantMessage | None = None
         limits, guarded = plan.limits, plan.guards.has("reply")
-        self._reply = FinalReply(plan.output, limits.output_retries, limits.reply_retries, guarded=guarded)
+        retries = (limits.output_retries, limits.reply_retries)
+        self._reply = FinalReply(plan.output, *retries, plan.output_tool, guarded=guarded)
         self._repeats = Repeats(plan.limits.max_repeats)
         self._outcome: TurnOutcome | None = None
         self._earlier = UnansweredCalls()
@@ -62,11 +63,25 @@ class Progress:
         misfits, lacks = False, None
         if (last := _last_response(messages)) is not None:
             self._last = last
+            if finish == "agent_terminated" and self._ended_with_output(last, messages):
+                finish = "stop"
             misfits = not last.calls and self._reply.misfits(last.text, finish)
             if finish in LACKING:
                 lacks = finish
                 self._ask_again(finish, find_attempt(_written(last), self._plan.registry.specs()), "required")
         self._outcome = TurnOutcome(finish, misfits=misfits, lacks=lacks)
+
+    def _ended_with_output(self, last: AssistantMessage, messages: Sequence[Message]) -> bool:
+        """Read the output of a finished run from its last reply; False if there is none."""
+        answers = {message.call_id: message for message in messages if isinstance(message, ToolMessage)}
+        if self._reply.read_call((call, answers[call.id]) for call in last.calls if call.id in answers):
+            return True
+        output = self._plan.output
+        return output is not None and fits(output, last.text) and not self._reply.misfits(last.text, "stop")
+
+    def has_output(self, turn: Turn) -> bool:
+        """Return True if a reply with calls has the output: in one of them, or next to them."""
+        return turn.text_is_output or self._reply.read_call(turn.answered_calls()) is True
 
     def asking(self, *, repeated: bool) -> tuple[UserMessage | None, bool]:
         """The model is about to be asked: the message to send first, and whether the conversation keeps it.
@@ -111,8 +126,11 @@ class Progress:
 
     def see(self, turn: Turn, choice: str) -> None:
         """Record the outcome of a turn; `choice` is the `tool_choice` of its request."""
-        waits, reason = bool(turn.pending), turn.finish.reason
+        called = self._reply.read_call(turn.answered_calls())
+        has_output = turn.text_is_output or called is True
+        waits, reason = bool(turn.pending), "stop" if has_output else turn.finish.reason
         answers = bool(turn.results) or (not waits and bool(turn.message.calls))  # some may be left to the next run
+        answers = answers and not has_output
         final = not answers and not waits and reason != "pause"
         circles = answers and self._repeats.limit is not None and self._repeats.see_all(turn.answered_calls())
         lacks = lacking(turn, choice, self._plan.output) if final else None
@@ -120,12 +138,16 @@ class Progress:
             self._ask_again(lacks, turn.odd.get(UnreadCall), choice)
         elif answers and UnreadCall in turn.odd:
             self._reply.asking.with_answers = request("unread_call", "", choice, None, ())
-        misfits = final and lacks is None and self._reply.misfits(turn.message.text, reason)
+        misfits = final and lacks is None and not called and self._reply.misfits(turn.message.text, reason)
+        refused = called is False and not waits
         inside: Iterator[RunFinish] = (
             "cancelled" if result is None else result.finish for result in turn.suspended_states.values()
         )
         left = self._earlier.finish or next(inside, None)
-        self._outcome = TurnOutcome(reason, answers, waits, turn.terminated, circles, misfits, lacks, left)
+        ended = turn.terminated and not has_output
+        self._outcome = TurnOutcome(
+            reason, answers and not refused, waits, ended, circles, misfits or refused, lacks, left
+        )
 
     def final(self, reason: RunFinish | None) -> AssistantMessage | None:
         """Return the reply with which the run would end for this reason; None if it does not end with a reply."""
@@ -163,7 +185,7 @@ class Progress:
         spent, reply = self._plan.spending, self._reply
         asked = {c.id: (self._plan.registry.get_tool(c.name), call_hash(c)) for c in self._pending}
         return RunResult(
-            self._last.text if self._last is not None and reply.accepted else "",
+            (reply.called or ("" if self._last is None else self._last.text)) if reply.accepted else "",
             messages,
             spent.usage,
             self.turns,

@@ -46,12 +46,15 @@ class Requests:
         """True if the last request was refused as too long, and the conversation was made shorter for it."""
         self._plan = plan
         self._journal = journal
-        schema = None if plan.output is None else plan.output.schema
+        schema = None if plan.output is None or plan.output_tool is not None else plan.output.schema
+        settings = dict(plan.settings)
+        if plan.output_tool is not None and settings.get("tool_choice") == "none":
+            settings["tool_choice"] = plan.output_tool.name
         self._request = ModelRequest(
             (),
             plan.registry.offered_specs(plan.model.format),
             output_schema=schema,
-            **plan.settings,
+            **settings,
         )
         self.next = self._request
         """The request that is sent next, or was sent last: as it was prepared, or as the guards changed it."""
@@ -90,8 +93,8 @@ class Requests:
             from agentkit.formats.reserved_tags import refuse_unread  # only a run with calls in text loads formats
 
             refuse_unread(self._plan.config.text_formats, request.tools)
-            if self._plan.output is not None and self._plan.model.format is not None:
-                _refuse_calls(self._plan.config.text_formats[0], request.tools, self._plan.output)
+            if request.output_schema is not None and self._plan.model.format is not None:
+                _refuse_calls(self._plan.config.text_formats[0], request.tools, self._plan.output)  # type: ignore[arg-type]
 
     async def prepare(self, once: UserMessage | None = None) -> bool:
         """Create the next request and the meter for its response; False if nothing is left of the budget.
@@ -181,7 +184,9 @@ class Requests:
             written = known if isinstance(known, set) else set()  # one object: what was made with it stays cached
             written.update(call.id for call in calls)
             self._request = replace(self._request, written=written)
-        if answered and self._request.tool_choice in ("required", *answered):
+        choice, output = self._request.tool_choice, self._plan.output_tool
+        stays = output is not None and choice == output.name
+        if answered and not stays and choice in ("required", *answered):
             self._request = replace(self._request, tool_choice="auto")
 
 

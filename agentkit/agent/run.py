@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from agentkit.agent.again import hide_attempt, lacking
 from agentkit.agent.cancellation import Brake, shield, watch
+from agentkit.agent.final_reply import recognition
 from agentkit.agent.hooks import Hooks
 from agentkit.agent.journal import Journal, Response, StaysWaiting, UnansweredCalls, end_of
 from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarted
@@ -138,6 +139,22 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             async for event in self:
                 if type(event) is Text:
                     yield event.text
+
+    async def partial_output(self) -> AsyncGenerator[Any, None]:
+        """The output so far, as JSON data: `async for city in agent.stream("…", output_type=City).partial_output()`.
+
+        Keys are only added, strings and lists only grow, and any other value is complete. None says that the values so
+        far do not count: another reply begins, or the output contradicts them. The last one is the output. A value is
+        made when the reply has grown by 2 % or more. Leaving the loop ends the run.
+
+        Raises:
+            ConfigError: the run has no `output_type`.
+        """
+        from agentkit.agent.partial_output import partial_values
+
+        async with self:
+            async for value in partial_values(self):
+                yield value
 
     def cancel(self) -> None:
         """End the run soon: running tools are cancelled and answered, and the iteration ends without an error.
@@ -291,6 +308,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         self._progress.take_over(unsettled, journal.all())
         taken = set(journal.call_ids) - {call.id for call in unsettled.calls}  # these keep their ids
         left = plan.spending.calls_left
+        output, rule = recognition(plan)
         self._processor = ResponseProcessor(
             plan.registry,
             replace(plan.config, max_calls=left or None),  # the response's calls were counted when it was written
@@ -301,7 +319,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             scope=self._hooks.scope if self._hooks.any else None,
             gate=self._gate,
             judge=plan.guards.judge if plan.guards.judges(unsettled.calls) else None,
-            output=None if plan.output is None else plan.output.meant,
+            output=output,
+            output_rule=rule,
         )
         if not unsettled.calls or left == 0 or self._brake.reason is not None:
             return None, unsettled
@@ -368,7 +387,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         """Count a call that is about to start; return its answer if it may not start."""
         if (wrong := self._requests.wrong_tool(call)) is not None:
             return wrong
-        if self.plan.spending.take_call():
+        tool = self.plan.output_tool
+        if (tool is not None and call.name == tool.name) or self.plan.spending.take_call():
             return None
         return not_run.NO_BUDGET.result()
 
@@ -426,7 +446,10 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         """The facts about a turn's response; None if the turn only answers the calls of an earlier response."""
         if not self._requests.under_way:
             return None
-        finish = lacking(turn, self._requests.choice, self.plan.output) or turn.finish.reason
+        if self._progress.has_output(turn):
+            finish: RunFinish = "agent_terminated"  # so that a later run of the thread has nothing to do
+        else:
+            finish = lacking(turn, self._requests.choice, self.plan.output) or turn.finish.reason
         return Response(self.id, turn.model or self.plan.model.name, turn.usage, finish, monotonic() - since)
 
 

@@ -87,6 +87,7 @@ AGENT: Final[Words] = {
         ("after_model_callback", "after_model", "post_model_hook", "output_validators", "output_validator"),
         "guards=Guards(reply=[function]) of agentkit; it gets an AssistantMessage and the run",
     ),
+    "end_strategy": "calls_with_output",
     "tool_use_behavior": "to let a tool end the run write @openapi_schema(terminates=True)",
     **dict.fromkeys(
         ("interrupt_on", "interrupt_before"),

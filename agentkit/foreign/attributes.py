@@ -106,7 +106,10 @@ _MODEL: Final[Words] = {
     **_same(_ASKED, "invoke", "ainvoke", "complete", "completions", "chat", "generate", "run", "run_sync", "predict"),
     **_same(_ASKED, "messages", "responses", "create", "call", "query"),
     **_same("pass the tools to the agent: Agent(model, [function])", "bind_tools", "with_tools", "bind"),
-    **_same("pass it to the agent: Agent(model, output_type=…)", "with_structured_output"),
+    **_same(
+        "pass it to the agent: Agent(model, output_type=…); method='function_calling' is output_mode='tool'",
+        "with_structured_output",
+    ),
     **_same("write agentkit.first_of(model, other, …)", "with_fallbacks", "with_fallback"),
     **_same("name", "model_name", "model_id"),
     **_same(_CLOSE, "close"),
@@ -162,8 +165,9 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
     "RunResult": _RESULT,
     "RunStream": {
         **_same("write async for event in run", "stream_events", "events", "stream", "stream_responses"),
+        **_same("write async for text in run.text_stream()", "stream_text", "text_deltas", "stream_out"),
         **_same(
-            "write async for text in run.text_stream()", "stream_text", "stream_output", "text_deltas", "stream_out"
+            "write async for value in run.partial_output()", "stream_output", "stream_structured", "partial_outputs"
         ),
         **_same(
             "await the run, or iterate over it and then read .result", "get_output", "get_final_result", "wait", "join"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 
 from agentkit.events import CallEnd, Event, merge
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.declaration_checks import REASONING
-from agentkit.formats.edges import is_fence
+from agentkit.formats.edges import is_fence, marked
 from agentkit.formats.engine import Parser
-from agentkit.formats.format import Format
+from agentkit.formats.format import Format, Shape, ToolElement
 from agentkit.messages import ToolCall
 from agentkit.toolspec import InCode, ToolSpec
 
@@ -23,18 +23,28 @@ def auto() -> tuple[Format, ...]:
     Formats that must be expected are omitted: `legacy`, whose tags are the tools' names, as in `cline`; and calls in a
     code fence, which may be quoted. With `in_code="reply"`, a fence that opens the reply is examined regardless.
     """
-    found = []
-    for format in CATALOG:
-        shapes = [shape for shape in format.shapes if not is_fence(shape.opening)]
-        if shapes and format.name != "legacy":
-            found.append(replace(format, call=shapes[0].call, section=shapes[0].section, also=tuple(shapes[1:])))
-    return tuple(found)
+    found = (_only(f, lambda shape: not is_fence(shape.opening)) for f in CATALOG if f.name != "legacy")
+    return tuple(format for format in found if format is not None)
+
+
+def _only(format: Format, keep: Callable[[Shape], bool]) -> Format | None:
+    """Return a format with some of its shapes; None if none is left."""
+    shapes = [shape for shape in format.shapes if keep(shape)]
+    if not shapes:
+        return None
+    return replace(format, call=shapes[0].call, section=shapes[0].section, also=tuple(shapes[1:]))
 
 
 @cache
-def recoverable() -> tuple[Format, ...]:
-    """`auto`, for a native model's text: the tags that many prompts request around reasoning also count."""
+def recoverable(*, bare: bool = True) -> tuple[Format, ...]:
+    """`auto`, for a native model's text: the tags that many prompts request around reasoning also count.
+
+    Without `bare`, calls that have no markup are omitted: JSON, `name(…)`. Text that begins like one is not held back.
+    """
     first, *rest = auto()
+    if not bare:
+        kept = (_only(f, lambda shape: marked(shape) or isinstance(shape.first, ToolElement)) for f in rest)
+        rest = [format for format in kept if format is not None]
     reasoning = tuple((f"<{tag}>", f"</{tag}>") for tag in REASONING)
     return (replace(first, thinking=(*first.thinking, *reasoning)), *rest)
 

@@ -12,6 +12,7 @@ from agentkit.events import ArgumentDelta
 from agentkit.formats.callarguments import ParameterKinds
 from agentkit.messages import ToolCall
 from agentkit.models.json_prefix import Contradiction, JsonPrefix
+from agentkit.schemas.typed import values
 from agentkit.toolspec import ToolSpec
 
 _WRAPPERS: Final = frozenset(("arguments", "input", "properties", "parameters"))
@@ -33,20 +34,23 @@ class ArgumentText:
 
     Args:
         tool: the called tool, whose schema types the values; None if it is unknown.
+        declared: whether only parameters that the schema declares are passed on, and null only where it may be one.
     """
 
-    __slots__ = ("_key", "_keyed", "_kinds", "_prefix", "_words")
+    __slots__ = ("_declared", "_key", "_keyed", "_kinds", "_words", "prefix")
 
-    def __init__(self, tool: ToolSpec | None = None) -> None:
+    def __init__(self, tool: ToolSpec | None = None, *, declared: bool = False) -> None:
+        self._declared = declared
         self._kinds = ParameterKinds(tool) if tool is not None else None
         self._words = self._kinds.words if self._kinds is not None else frozenset[str]()  # without those that began
         self._key: str | None = None  # the parameter whose string is open
         self._keyed: bool | None = None  # whether the deltas are of one parameter each; None before the first one
-        self._prefix = JsonPrefix(self._passes)
+        self.prefix = JsonPrefix(self._passes)
+        """The text that was passed on."""
 
     def feed(self, delta: ArgumentDelta) -> str:
         """Return the text to send for a delta; it may be empty."""
-        key, prefix = delta.key, self._prefix
+        key, prefix = delta.key, self.prefix
         if key is None and not self._keyed:
             if self._keyed is None:
                 self._keyed = False
@@ -74,7 +78,7 @@ class ArgumentText:
             ContradictedArguments: its arguments are others than the text that has been sent.
         """
         try:
-            return self._prefix.rest(dict(call.arguments))
+            return self.prefix.rest(dict(call.arguments))
         except Contradiction as e:
             raise ContradictedArguments(
                 f"the arguments of {call.name!r} contradict the part of them that was already sent: {e}"
@@ -85,6 +89,11 @@ class ArgumentText:
         kinds = self._kinds
         if kinds is None:
             return True
+        if self._declared:
+            tool = kinds.tool
+            null = first == "n" and not values.accepts_null(tool.schema_of(key), tool.parameters)
+            if null or not tool.declares(key):
+                return False
         if key in kinds.known:
             return first != '"' or key in kinds.texts
         return key not in _WRAPPERS and (first != '"' or kinds.others)

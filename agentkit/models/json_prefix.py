@@ -157,6 +157,17 @@ class JsonPrefix:
             raise Contradiction(str(e)) from e
         raise Contradiction("the values differ")
 
+    def __len__(self) -> int:
+        """Return how many characters are accepted."""
+        return len(self._text)
+
+    def value(self) -> Any:
+        """Return the value so far: what is open ends here. None before its first character."""
+        if not self._levels:
+            return None
+        ends = ("}" if level.keys is not None else "]" for level in reversed(self._levels))
+        return json.loads("".join((self._text.text(), '"' if self._string is not None else "", *ends)))
+
     def _rest(self, value: Any) -> str:
         path = [value]
         for level in self._levels[:-1]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, Final
@@ -31,6 +31,7 @@ from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.eager_tasks import start_now
 from agentkit.processor.error_results import cap, error_result
 from agentkit.processor.inbox import Inbox
+from agentkit.processor.maybe_output import OutputRule
 from agentkit.processor.start_queue import Gate, StartQueue
 from agentkit.processor.tool_run import Outcome
 from agentkit.processor.tooltask import GRACE, ToolTask
@@ -66,9 +67,11 @@ class CallRunner:
             decides whether one does has as much time as a call.
         added: returns the arguments that a tool gets besides the model's; None adds none.
         judge: decides about each call before it may start; None lets every call start.
+        output: how the run's output is recognized; None if it has no certain type.
     """
 
     terminated = False
+    text_is_output = False  # whether the response's text is the run's output, so that the other calls did not run
 
     def __init__(
         self,
@@ -84,6 +87,7 @@ class CallRunner:
         attended: bool = True,
         added: Added | None = None,
         judge: Judge | None = None,
+        output: OutputRule | None = None,
     ) -> None:
         self.answers: dict[int, ToolMessage] = {}
         self.unreported: set[int] = set()  # calls that have ended, but whose event was not yielded yet
@@ -97,6 +101,8 @@ class CallRunner:
         faults = self._admission.faults
         self.approvals = Approvals(config, contexts, faults, approved, attended=attended and config.attended)
         self._running: set[ToolTask] = set()
+        self.output = output
+        """How the run's output is recognized; None if it is not expected, or decided."""
 
     @property
     def idle(self) -> bool:
@@ -110,6 +116,9 @@ class CallRunner:
         admitted = self._admission.admit(event)
         if type(admitted) is not AdmittedCall:
             return self._answer(admitted)  # type: ignore[arg-type]
+        if self.output is not None and admitted.tool is self.output.tool:  # nothing else decides about the output
+            self.waiting.calls.append(admitted)
+            return None
         if admitted.tool.policy.terminates:
             self._terminate(admitted)
         answered: ToolEvent | None = None
@@ -154,6 +163,39 @@ class CallRunner:
         required = self.approvals.ask(admitted, self._on_decision)
         return None if required is None else self._require(required)
 
+    @property
+    def _outputs(self) -> list[AdmittedCall]:
+        """The calls of the output's tool, until the response is over: then `choose_output` decides."""
+        tool = None if self.output is None else self.output.tool
+        return [] if tool is None else [one for one in self.waiting.calls if one.tool is tool]
+
+    def choose_output(self, calls: Sequence[ToolCall | None], text: str) -> Iterator[ToolEvent]:
+        """Decide, once the response is over, if it has the output, and if so what happens to the other calls.
+
+        Args:
+            calls: the calls of the response.
+            text: its text.
+        """
+        rule, held, self.output = self.output, self._outputs, None
+        if rule is None or not (held or (rule.skips and calls and rule.fits(text))):
+            return
+        name = held[0].call.name if held else ""
+        refused = {one.index: one.call for one in held}
+        for one in held:
+            self.waiting.drop(one)
+        if any(one.call.arguments != held[0].call.arguments for one in held):
+            answer = not_run.SEVERAL_OUTPUTS.result(count=len(held), name=name)
+        elif held and not rule.skips and any(call is not None and call.name != name for call in calls):
+            answer = not_run.NOT_FINAL.result(name=name)
+        else:
+            answer, refused = not_run.WITH_OUTPUT.result(), refused | dict(self._withdraw())
+            self.text_is_output = not held
+            if held:
+                self.waiting.calls.append(held[0])
+                del refused[held[0].index]
+        for index, call in refused.items():
+            yield self._skip(index, call, answer)
+
     def _terminate(self, last: AdmittedCall) -> None:
         """Skip the calls after this one that have not started: some native ones may have been read before it."""
         skipped = self._admission.terminate(last)
@@ -189,7 +231,7 @@ class CallRunner:
         """
         waiting = self.waiting
         while waiting.calls and not (waiting.sequential and (self._running or self.unreported)):
-            ready = waiting.ready(self.approvals.asking)
+            ready = waiting.ready({*self.approvals.asking, *(held.index for held in self._outputs)})
             if ready is None:
                 return None
             refused = waiting.kept_back(ready)

@@ -5,12 +5,13 @@ Pure. Knows events; whether a text is the output is asked of a function.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Markup, SourceEvent, Text
 from agentkit.formats.pieces import Pieces
 from agentkit.processor.format_tokens import format_tokens
+from agentkit.tool.bound_tool import BoundTool
 
 _READ: Final = (CallStart, CallEnd, CallError, Markup)
 
@@ -20,6 +21,20 @@ class IsOutput(Protocol):
 
     def __call__(self, text: str, *, whole: bool) -> bool:
         """Return True if the text is the output; with `whole`, only if it is nothing but JSON."""
+
+
+class OutputRule(NamedTuple):
+    """How a run's output is recognized in a reply, and what happens to the other calls.
+
+    Attributes:
+        tool: the tool whose call is the output; None if the text is.
+        skips: whether calls next to an output are not run. Otherwise they run, and it does not count.
+        fits: whether a text is a value of the output's type.
+    """
+
+    tool: BoundTool | None
+    skips: bool
+    fits: Callable[[str], bool]
 
 
 class MaybeOutput:

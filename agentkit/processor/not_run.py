@@ -55,6 +55,14 @@ ALREADY_RUN: Final = NotRun(
     "the reply that was cut by the token limit has this very call, with its answer. To run it once more, call it again "
     "in your next reply",
 )
+WITH_OUTPUT: Final = NotRun("skipped", "this reply is the final answer, and nothing follows it")
+NOT_FINAL: Final = NotRun(
+    "skipped",
+    "this reply also calls other tools, so it is not the final answer: read their results, then call {name} alone",
+)
+SEVERAL_OUTPUTS: Final = NotRun(
+    "ambiguous_call", "this reply has {count} different final answers: call {name} once, with the whole answer"
+)
 QUOTED: Final = NotRun(
     "ambiguous_call",
     "a tool result, a user message or an earlier reply names this tool, so the call may be a quote. To make it, call "

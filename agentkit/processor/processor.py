@@ -18,7 +18,7 @@ from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.call_runner import CallRunner, Scope
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.inbox import Inbox, Source
-from agentkit.processor.maybe_output import IsOutput
+from agentkit.processor.maybe_output import IsOutput, OutputRule
 from agentkit.processor.reply_readers import ReplyReaders
 from agentkit.processor.response import ResponseReader
 from agentkit.processor.response_record import CallIds
@@ -63,6 +63,7 @@ class ResponseProcessor:
             enters nothing.
         output: whether the text of a response is meant as the run's output (see `Output.meant`): then nothing in it is
             a call. None: no output of a certain type is expected.
+        output_rule: how the run's output is recognized next to calls, or in one. None if it is not.
         gate: called when a call is about to start; a result that it returns is the answer, and the call does not
             start. None lets every call start.
         judge: decides about each call once its arguments are validated, before a person is asked; None lets every
@@ -96,6 +97,7 @@ class ResponseProcessor:
         gate: Gate | None = None,
         judge: Judge | None = None,
         output: IsOutput | None = None,
+        output_rule: OutputRule | None = None,
     ) -> None:
         refuse("ResponseProcessor", {"registry": registry, "config": config}, _BOUNDS)
         self.registry = registry
@@ -108,6 +110,7 @@ class ResponseProcessor:
         self._scope = scope
         self._gate = gate
         self._judge = judge
+        self._output_rule = output_rule
         self._faults = AuthorErrors()
 
     def process(
@@ -139,6 +142,7 @@ class ResponseProcessor:
         runner = CallRunner(
             *(self.registry, self.config, self._new_context, inbox, approved, self._scope, self._gate, self._faults),
             judge=self._judge,
+            output=self._output_rule,
         )
         if barred:
             runner.turn_off()

@@ -97,7 +97,7 @@ class ReplyReaders:
 
         def made(first: bool, after: formats.Parser | None) -> formats.Parser:
             return formats.Parser(
-                formats.recoverable() if several is None else several,
+                formats.recoverable(bare=self._output is None) if several is None else several,
                 tools,
                 in_code=in_code,
                 thinking=first and self.config.starts_thinking,

@@ -154,6 +154,11 @@ class Turn(EventStream[Event]):
         return self._runner.terminated
 
     @property
+    def text_is_output(self) -> bool:
+        """Return whether the text is the run's output, so that the other calls did not run."""
+        return self._runner.text_is_output
+
+    @property
     def finish(self) -> Finish:
         """Why the response ended.
 
@@ -240,7 +245,7 @@ class Turn(EventStream[Event]):
             self._runner.unreported.discard(item.index)
             return (item,)
         if kind is SourceEnd:
-            return self._end(item) if self._sources.ended is None else ()
+            return chain(self._end(item), self._choose_output()) if self._sources.ended is None else ()
         if self._finish is not None:  # cancelled
             return ()
         if kind is not Finish:
@@ -269,6 +274,12 @@ class Turn(EventStream[Event]):
             self._runner.interrupt()
             return self._reader.close(whole=False)
         return self._reader.feed(finish) if finish is not None else self._reader.close(whole=not cancelled)
+
+    def _choose_output(self) -> Iterator[Event]:
+        """Decide about the output, if the response is over. Lazy: its last calls are admitted before that."""
+        runner, calls = self._runner, self._reader.record.calls
+        if self._sources.ended is not None and runner.output is not None and calls:
+            yield from runner.choose_output(calls, self.message.text)
 
     def _start_ready(self) -> Iterator[Event]:
         """Start the calls that may. Lazy: a tool starts when the consumer, having seen `ToolStarted`, continues."""

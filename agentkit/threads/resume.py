@@ -213,7 +213,7 @@ def finish_of(log: Log, registry: ToolRegistry) -> RunFinish | None:
     if any(_terminates(call, registry) for call in calls):
         return "agent_terminated"
     reason: RunFinish = last.body.get("response", {}).get("finish", "stop")
-    return None if calls or reason == "pause" else reason
+    return None if (calls and reason != "agent_terminated") or reason == "pause" else reason
 
 
 def _terminates(call: Call, registry: ToolRegistry) -> bool:

@@ -7,7 +7,8 @@ tool: `agentkit.processor` does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from copy import copy
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from agentkit import formats
 from agentkit.checks.spelling import did_you_mean, methods_take, takes, unknown
@@ -125,6 +126,17 @@ class ToolRegistry:
         if bound.tag is not None:
             del self._by_tag[bound.tag]
         return bound
+
+    def plus(self, tool: BoundTool) -> Self:
+        """A copy of this registry with one more tool.
+
+        Raises:
+            SchemaError: the tool's name or tag is taken.
+        """
+        other = copy(self)
+        other._all, other._by_name, other._by_tag = dict(self._all), dict(self._by_name), dict(self._by_tag)
+        other._add([tool])
+        return other
 
     def get_tool(self, name: str) -> BoundTool | None:
         """The tool with this function name, even if declared only by `@xml_schema`; None if there is none."""

@@ -114,12 +114,32 @@ class Output:
         from pydantic_core import to_json
 
         exact = around if made.precise else None
-        self._arguments = Arguments(around, made.validator.validate_json, None, to_json, precise=exact)
+        self._arguments = Arguments(around, made.validator.validate_json, None, to_json, made.lenient_validator, exact)
         schema = _object(around)
         self._wrapped = schema is None
         name = _NOT_IN_NAME.sub("_", getattr(wanted, "__name__", "")).strip("_")[:64]
         self.schema = OutputSchema(name or "output", around if schema is None else schema)
         """The schema as the model sees it."""
+
+    @property
+    def wrapped(self) -> bool:
+        """True if the value is the property `VALUE` of the object that the model writes."""
+        return self._wrapped
+
+    def read_call(self, arguments: Mapping[str, Any], *, lenient: bool = False) -> Any:
+        """The value in the arguments of a call.
+
+        Args:
+            arguments: values of JSON types by parameter name.
+            lenient: as for `Arguments.validate`.
+
+        Raises:
+            InvalidArguments: they do not match.
+        """
+        read = self._validate_value(dict(arguments), lenient=lenient)
+        if read.problems:
+            raise InvalidArguments("output", read.problems)
+        return read.value
 
     def read(self, text: str) -> Any:
         """The value in a reply: its whole text as JSON, else the only JSON value in it that matches.
@@ -164,18 +184,18 @@ class Output:
         except Exception:  # noqa: BLE001 - a schema that it cannot evaluate, as with a pattern of pydantic's
             return False
 
-    def _validate_value(self, given: Any) -> _Read:
+    def _validate_value(self, given: Any, *, lenient: bool = False) -> _Read:
         """Validate by the schema; a value without its wrapper object is also accepted."""
         wrapped = self._wrapped and isinstance(given, Mapping) and given.keys() == {VALUE}
-        read = self._accept(given[VALUE] if wrapped else given, wrapped=wrapped)
+        read = self._accept(given[VALUE] if wrapped else given, lenient, wrapped=wrapped)
         if read.problems and wrapped:
-            bare = self._accept(given, wrapped=False)
+            bare = self._accept(given, lenient, wrapped=False)
             return read if bare.problems else bare
         return read
 
-    def _accept(self, value: Any, *, wrapped: bool) -> _Read:
+    def _accept(self, value: Any, lenient: bool, *, wrapped: bool) -> _Read:
         try:
-            accepted = self._arguments.validate("output", {VALUE: value}, lenient=False)
+            accepted = self._arguments.validate("output", {VALUE: value}, lenient=lenient)
         except InvalidArguments as e:
             cut = 0 if self._wrapped else len(VALUE) + 1
             return _Read(wrapped, problems=tuple(replace(p, path=p.path[cut:]) for p in e.problems))
@@ -196,6 +216,21 @@ def _object(around: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 # ---------------------------------------------------------------- the JSON in a reply
+
+
+def json_start(text: str, *, lists: bool) -> int:
+    """Where the first value of a reply begins that is still being written; -1 if that is not certain yet.
+
+    Args:
+        text: the reply so far.
+        lists: whether lists also count.
+    """
+    at = 0
+    while found := _opening(lists).search(text, at):
+        if found["aside"] is None and found[0] != _FENCE:
+            return found.start()
+        at = found.end() if found["aside"] is None else _aside_end(text, found)
+    return -1
 
 
 class _Found(NamedTuple):
