@@ -202,7 +202,7 @@ class AnthropicModel(RemoteModel):
         body = messages_body(request, self.model, self.provider)
         if not self.continues:
             body["messages"] = prefill.complete(body["messages"])
-        body["max_tokens"] = self._max_tokens(request)
+        body |= {"max_tokens": self._max_tokens(request), "temperature": self._temperature(request)}
         return add_marks(body) if self.settings.cache else body
 
     def _complete(self, body: dict[str, Any]) -> None:

@@ -329,7 +329,7 @@ class OpenAIModel(RemoteModel):
             body["messages"] = prefill.complete(body["messages"])
         elif prefill.is_unfinished(body["messages"]):
             body = prefill.chat_continued(body, self._address.url)
-        return body
+        return {**body, "temperature": self._temperature(request)}
 
     def _explain(self, error: ProviderError, request: ModelRequest) -> str:
         return "" if self.is_vendor_api else self._conversion.explain(error, request)

@@ -168,7 +168,8 @@ class ResponsesModel(RemoteModel):
         asked = request if self.is_vendor_api else valid_history.describe_output(request)
         body = responses_body(asked, self.model, self.provider)
         said = body["input"] if self.continues else prefill.complete(body["input"])
-        return {**body, "input": said, "max_output_tokens": self._max_tokens(request)}
+        limit, temperature = self._max_tokens(request), self._temperature(request)
+        return {**body, "input": said, "max_output_tokens": limit, "temperature": temperature}
 
     def _wire(self, body: Mapping[str, Any]) -> ResponsesWire:
         return ResponsesWire(self.provider, offered_schemas(body))
