@@ -5,13 +5,17 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
+from mimetypes import guess_type
 from typing import Any, Final
 
+from agentkit.checks.keys import shown_url
 from agentkit.checks.unicode import clean
+from agentkit.errors import ConfigError
 from agentkit.messages import (
     AssistantMessage,
+    FilePart,
     ImagePart,
     Message,
     ProviderPart,
@@ -20,10 +24,13 @@ from agentkit.messages import (
     ThinkingPart,
     ToolCall,
     ToolMessage,
+    UserMessage,
+    UserPart,
 )
 from agentkit.models import valid_history
 from agentkit.models.base import ModelRequest
 from agentkit.models.caching import MIN_TOKENS, mark_places
+from agentkit.models.files_taken import TEXTS, FilesTaken, check_files
 from agentkit.models.render_cache import RenderCache, Taken
 from agentkit.models.tokens import PER_IMAGE, json_tokens
 from agentkit.models.wire import mapping_of
@@ -35,8 +42,25 @@ CONSTRAINED: Final = re.compile(r"anthropic\.claude-(?:(?:haiku|sonnet|opus)-4-5
 """The models that can be constrained to a schema; others refuse the field.
 Source: Amazon Bedrock, User Guide, Structured output; langchain-aws issue 883."""
 
+_OFFICE: Final = "application/vnd.openxmlformats-officedocument"
+FORMATS: Final[Mapping[str, str]] = {
+    **{f"image/{name}": name for name in ("png", "jpeg", "gif", "webp")},
+    **{"application/pdf": "pdf", "text/csv": "csv", "text/html": "html", "text/markdown": "md"},
+    **{"application/msword": "doc", f"{_OFFICE}.wordprocessingml.document": "docx"},
+    **{"application/vnd.ms-excel": "xls", f"{_OFFICE}.spreadsheetml.sheet": "xlsx"},
+    **{f"video/{name}": name for name in ("mp4", "webm", "mpeg")},
+    **{"video/quicktime": "mov", "video/x-matroska": "mkv", "video/x-flv": "flv", "video/x-ms-wmv": "wmv"},
+    **{"video/3gpp": "three_gp", "audio/mpeg": "mp3", "audio/x-wav": "wav", "audio/x-m4a": "m4a"},
+    **{f"audio/{name}": name for name in ("wav", "flac", "aac", "ogg", "opus", "mp4", "webm")},
+}
+"""The API's names of media types; any other text is `txt`. Source: the enumerations of its `…Format` types."""
+
+_FILES: Final = (*(one for one in FORMATS if not one.startswith("image/")), *TEXTS)
+FILES: Final = FilesTaken(_FILES, _FILES)
+
 CACHE_POINT: Final[Mapping[str, Any]] = {"cachePoint": {"type": "default"}}
 
+_NOT_IN_NAME: Final = re.compile(r"[^a-zA-Z0-9()\[\]-]+")
 _NO_OUTPUT: Final = {"text": "(no output)"}  # an empty list and a blank text are refused
 _WITH_DOCUMENT: Final = {"text": "(the document)"}  # "A text block must be included when using documents."
 _NOT_AVAILABLE: Final = "Not available now: answer in words."
@@ -45,7 +69,7 @@ _NOT_AVAILABLE: Final = "Not available now: answer in words."
 def converse_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
     """The body of a request, except `temperature`, with the key `stream` that says which operation it is for."""
     named = valid_history.named_tool(request)
-    messages = converse_messages(request.messages, provider, model, request.rendered, request.written)
+    messages = converse_messages(request.messages, provider, request.rendered, request.written)
     system = valid_history.system_text(request.messages)
     config = {"maxTokens": request.max_tokens, "stopSequences": list(request.stop) or None}
     body: dict[str, Any] = {"modelId": model, "messages": messages, "stream": request.stream}
@@ -72,20 +96,28 @@ def _unavailable(name: str) -> dict[str, Any]:
     return {"toolSpec": {"name": name, "description": _NOT_AVAILABLE, "inputSchema": schema}}
 
 
-def converse_messages(
-    messages: Sequence[Message],
-    provider: str,
-    model: str,
-    rendered: RenderCache | None = None,
-    written: Set[str] = frozenset(),
-) -> list[dict[str, Any]]:
-    """A conversation as alternating user and assistant messages; results come first. System text is omitted.
+def check_media(model: str, messages: Iterable[Message]) -> None:
+    """Refuse images and files that the API does not take.
 
     Raises:
-        ConfigError: the model takes no such image or file.
+        ConfigError: it names the type or the URL, and what the API takes.
     """
-    make = partial(_messages, provider=provider, model=model, written=written)
-    sent = (rendered or RenderCache()).of(("converse", provider, model), messages, make, (written,))
+    messages = [message for message in messages if isinstance(message, UserMessage | ToolMessage)]
+    for part in (part for message in messages for part in message.content if not isinstance(part, TextPart)):
+        if part.url is not None and not part.url.startswith(("s3://", "data:")):
+            raise ConfigError(f"{model}: takes no URL but s3://…, found {shown_url(part.url)!r}; pass the bytes as data=")
+        if isinstance(part, ImagePart) and (kind := _media_type(part)) not in FORMATS:
+            images = ", ".join(one for one in FORMATS if one.startswith("image/"))
+            raise ConfigError(f"{model}: takes no image ({kind}); it takes {images}")
+    check_files(model, messages, FILES)
+
+
+def converse_messages(
+    messages: Sequence[Message], provider: str, rendered: RenderCache | None = None, written: Set[str] = frozenset()
+) -> list[dict[str, Any]]:
+    """A conversation as alternating user and assistant messages; results come first. System text is omitted."""
+    make = partial(_messages, provider=provider, written=written)
+    sent = (rendered or RenderCache()).of(("converse", provider), messages, make, (written,))
     if sent and sent[-1]["role"] == "assistant" and "text" in (end := sent[-1]["content"][-1]):
         end["text"] = end["text"].rstrip()  # "final assistant content cannot end with trailing whitespace"
     if sent and sent[0]["role"] == "assistant":
@@ -93,9 +125,7 @@ def converse_messages(
     return sent
 
 
-def _messages(
-    messages: Sequence[Message], taken: Taken, provider: str, model: str, written: Set[str]
-) -> list[dict[str, Any]]:
+def _messages(messages: Sequence[Message], taken: Taken, provider: str, written: Set[str]) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     for message in valid_history.conversation(messages, IDS, taken, written):
         if isinstance(message, SystemMessage):
@@ -103,9 +133,9 @@ def _messages(
         if isinstance(message, AssistantMessage):
             role, blocks = "assistant", _assistant(message, provider)
         elif isinstance(message, ToolMessage):
-            role, blocks = "user", [_result(message, model)]
+            role, blocks = "user", [_result(message, taken)]
         else:
-            role, blocks = "user", list(_content(message.content, model))
+            role, blocks = "user", list(_content(message.content, taken))
         if blocks and made and made[-1]["role"] == role:
             made[-1]["content"] += blocks
         elif blocks:
@@ -113,17 +143,53 @@ def _messages(
     return made
 
 
-def _content(parts: Sequence[TextPart | ImagePart], model: str) -> Iterator[dict[str, Any]]:
+def _content(parts: Sequence[UserPart], taken: Taken) -> Iterator[dict[str, Any]]:
     """Blocks of text, images and files; blank text, which the API refuses, is omitted."""
+    texts = [part for part in parts if isinstance(part, TextPart) and part.text.strip()]
+    if not texts and any(isinstance(part, FilePart) and part.kind == "document" for part in parts):
+        yield dict(_WITH_DOCUMENT)
     for part in parts:
+        if isinstance(part, TextPart):
+            if part in texts:
+                yield {"text": clean(part.text)}
+            continue
+        block = {"format": FORMATS.get(_media_type(part), "txt"), "source": _source(part)}
         if isinstance(part, ImagePart):
-            yield {"image": {"format": _format(part), "source": _source(part)}}
-        elif part.text.strip():
-            yield {"text": clean(part.text)}
+            yield {"image": block}
+        elif part.kind == "document":
+            yield {"document": {**block, "name": _document_name(part.name, taken)}}
+        else:
+            yield {part.kind: block}
 
 
-def _result(message: ToolMessage, model: str) -> dict[str, Any]:
-    content = list(_content(message.content, model)) or [dict(_NO_OUTPUT)]
+def _media_type(part: ImagePart | FilePart) -> str:
+    """The type of a part; that of an image's URL is in it."""
+    if isinstance(part, FilePart) or part.url is None:
+        return part.media_type
+    return guess_type(part.url)[0] or part.media_type
+
+
+def _source(part: ImagePart | FilePart) -> dict[str, Any]:
+    if part.url is None:
+        return {"bytes": part.data}
+    if part.url.startswith("data:"):
+        return {"bytes": base64.b64decode(part.url.partition(",")[2])}
+    return {"s3Location": {"uri": part.url}}
+
+
+def _document_name(name: str, taken: Taken) -> str:
+    """A name of the characters that the API allows; two documents with one name are refused."""
+    fitted = unique = _NOT_IN_NAME.sub(" ", name).strip()[:150] or "document"
+    number = 1
+    while f"document {unique}" in taken:  # no id of a call has a space
+        number += 1
+        unique = f"{fitted} ({number})"
+    taken[f"document {unique}"] = 1
+    return unique
+
+
+def _result(message: ToolMessage, taken: Taken) -> dict[str, Any]:
+    content = list(_content(message.content, taken)) or [dict(_NO_OUTPUT)]
     status = "success" if message.error is None else "error"
     return {"toolResult": {"toolUseId": message.call_id, "content": content, "status": status}}
 

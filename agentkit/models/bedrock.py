@@ -1,0 +1,260 @@
+"""Amazon Bedrock's Converse API, by boto3: its settings, credentials, region and profile are boto3's own."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import urllib.parse
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing, closing
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any, Final, NamedTuple
+
+from agentkit.errors import ConfigError, ProviderError, ProviderErrorKind, install_command
+from agentkit.models import prefill, valid_history
+from agentkit.models.base import ModelRequest
+from agentkit.models.bedrock_body import CONSTRAINED, add_cache_points, check_media, converse_body
+from agentkit.models.boto_calls import BotoCall, watch_connections
+from agentkit.models.converse_wire import ConverseWire, events_of
+from agentkit.models.model_options import ModelSettings
+from agentkit.models.provider import CONNECT_TIMEOUT
+from agentkit.models.response_body import Unreadable
+from agentkit.models.sdk_model import Reception, SdkModel
+from agentkit.models.secrets import MIN_SECRET
+from agentkit.models.wire import Wire, WireEvent, items_of, mapping_of, text_of
+from agentkit.schemas import flavours
+
+KINDS: Final[Mapping[str, ProviderErrorKind]] = {
+    "accessdeniedexception": "permission",
+    **dict.fromkeys(("unrecognizedclientexception", "expiredtokenexception"), "authentication"),
+    **dict.fromkeys(("invalidsignatureexception", "missingauthenticationtokenexception"), "authentication"),
+    "modelnotreadyexception": "overloaded",
+    **dict.fromkeys(("modelerrorexception", "modelstreamerrorexception"), "server"),
+    "validationexception": "bad_request",
+}
+"""The kind of an error by its code, if neither its status nor its words show it. Source: Amazon Bedrock, API reference,
+Converse, Errors; AWS, Common error types."""
+
+_REGION: Final = re.compile(r"bedrock(?:-runtime)?(?:-fips)?[.:]([a-z0-9-]+)[.:]")
+"""The region in an ARN of a model, or in a URL of the service."""
+
+_SETTINGS: Final = (
+    "boto3 reads AWS_PROFILE, AWS_ACCESS_KEY_ID, AWS_BEARER_TOKEN_BEDROCK and AWS_DEFAULT_REGION; api_key= is a key of "
+    "Bedrock"
+)
+_ANY: Final = "us-east-1"  # a region for the signature, which another server does not check
+MAX_REASON: Final = 500  # characters
+MAX_CONNECTIONS: Final = 100  # that are kept open
+_SECRETS: Final = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK")
+
+
+class BedrockModel(SdkModel):
+    """A model of Amazon Bedrock: its id, an inference profile's, or an ARN.
+
+    Args:
+        model: such as `us.anthropic.claude-sonnet-4-5-20250929-v1:0`.
+        settings: apply to all its requests.
+
+    Raises:
+        ConfigError: boto3 is not installed, or a setting is not for boto3.
+    """
+
+    prefix = "bedrock"
+
+    def __init__(self, model: str, settings: ModelSettings | None = None) -> None:
+        super().__init__(model, settings)
+        if find_spec("boto3") is None:
+            raise ConfigError(f"{self.name} needs boto3: {install_command('bedrock')}")
+        if self.settings.http_client is not None:
+            raise ConfigError(f"{self.name}: boto3 takes no http_client; set proxies and certificates as boto3 reads them")
+        server = urllib.parse.urlsplit(self.settings.base_url or "").netloc
+        self.provider = server if server and not server.endswith((".amazonaws.com", ".amazonaws.com.cn")) else "bedrock"
+        self._hide([self.settings.api_key or "", *(os.environ.get(name, "") for name in _SECRETS)])
+
+    def _hide(self, secrets: list[str]) -> None:
+        super()._hide([one for one in dict.fromkeys((*self._secrets, *secrets)) if len(one) >= MIN_SECRET])
+
+    def _asked(self, request: ModelRequest) -> dict[str, Any]:
+        output = request.output_schema
+        if output is not None and not (CONSTRAINED.search(self.model) and flavours.converse_output(output)):
+            request = valid_history.output_in_prompt(request, constrained=False)
+        check_media(self.name, request.messages)
+        request = replace(request, max_tokens=self._max_tokens(request), temperature=self._temperature(request))
+        body = converse_body(request, self.model, self.provider)
+        if not self.continues:
+            body["messages"] = prefill.complete(body["messages"])
+        return add_cache_points(body) if self.settings.cache else body
+
+    def _complete(self, body: dict[str, Any]) -> None:
+        thinking = mapping_of(mapping_of(body.get("additionalModelRequestFields")).get("thinking"))
+        if thinking.get("type") in ("enabled", "adaptive") and "toolConfig" in body:
+            body["toolConfig"] = {**body["toolConfig"], "toolChoice": {"auto": {}}}  # Claude thinks with no other
+
+    def _wire(self, body: Mapping[str, Any]) -> Wire:
+        tools = [mapping_of(one.get("toolSpec")) for one in items_of(mapping_of(body.get("toolConfig")).get("tools"))]
+        schemas = {text_of(t.get("name")): mapping_of(mapping_of(t.get("inputSchema")).get("json")) for t in tools}
+        return ConverseWire(self.provider, schemas)
+
+    def _made_client(self) -> _Client:
+        return _Client(self.name, self.settings, self._hide)
+
+    async def _wire_events(
+        self, client: Any, body: dict[str, Any], wire: Wire, received: Reception
+    ) -> AsyncGenerator[WireEvent, None]:
+        call = BotoCall(self.settings.max_response, partial(setattr, received, "body"))
+        async with aclosing(call.events(partial(client.read, body, received))) as events:
+            async for event in events:
+                yield event
+
+    def _failures(self) -> tuple[type[Exception], ...]:
+        from botocore.eventstream import ParserError
+        from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.parsers import ResponseParserError
+        from urllib3.exceptions import HTTPError
+
+        return BotoCoreError, ClientError, ParserError, ResponseParserError, HTTPError, OSError, Unreadable
+
+    async def _failure(
+        self, cause: Exception | None, handled: BaseException | None, received: Reception
+    ) -> ProviderError:
+        error = await super()._failure(_described(cause), handled, received)
+        kind = KINDS.get((error.code or "").lower())
+        error.kind = kind if kind is not None and error.kind != "too_long" else error.kind
+        return error
+
+
+class _Client:
+    """The client of boto3, made in the thread of the first request: that reads files, and may fetch credentials.
+
+    Args:
+        name: the model string.
+        settings: its settings.
+        hide: is given the credentials, which must not be shown.
+    """
+
+    def __init__(self, name: str, settings: ModelSettings, hide: Callable[[list[str]], None]) -> None:
+        self._name = name
+        self._settings = settings
+        self._hide = hide
+        self._lock = threading.Lock()
+        self._credentials: Any = None
+        self._client: Any = None
+
+    async def close(self) -> None:
+        """Close the connections that are idle; one in use is closed by its own request."""
+        if self._client is not None:
+            self._client.close()
+
+    def read(self, body: Mapping[str, Any], received: Reception) -> Iterator[WireEvent]:
+        """Send a request; yields the events of its response.
+
+        Raises:
+            ConfigError: boto3 finds no credentials or no region, or refuses the request.
+        """
+        from botocore import exceptions
+
+        sent = {key: value for key, value in body.items() if key != "stream"}
+        try:
+            with self._lock:
+                client = self._client = self._client or self._made()
+            self._note_credentials()
+            response = client.converse_stream(**sent) if body.get("stream") else client.converse(**sent)
+        except exceptions.ParamValidationError as e:
+            raise ConfigError(
+                f"{self._name}: boto3 refuses the request: {str(e)[:MAX_REASON]}; what the API passes on to the model goes "
+                "into extra={'additionalModelRequestFields': {…}}"
+            ) from None
+        except (
+            exceptions.NoCredentialsError,
+            exceptions.PartialCredentialsError,
+            exceptions.CredentialRetrievalError,
+            exceptions.SSOError,
+            exceptions.ProfileNotFound,
+            exceptions.NoRegionError,
+        ) as e:
+            raise ConfigError(f"{self._name}: {str(e).rstrip('.')}; {_SETTINGS}") from None
+        received.request_id = response["ResponseMetadata"].get("RequestId")
+        if not body.get("stream"):
+            yield from events_of(response)
+            return
+        with closing(response["stream"]) as events:
+            yield from events
+
+    def _made(self) -> Any:
+        import boto3
+        from botocore import UNSIGNED
+        from botocore.config import Config
+        from botocore.exceptions import NoCredentialsError
+
+        settings, session = self._settings, boto3.Session()
+        core, url = session._session, settings.base_url
+        if settings.api_key:
+            core.get_component("token_provider").insert_before("env", _Key(settings.api_key))
+        signed: Any = "bearer" if settings.api_key else None
+        if not (signed or os.environ.get("AWS_BEARER_TOKEN_BEDROCK")):
+            self._credentials = session.get_credentials()
+            if self._credentials is None and url is None:
+                raise NoCredentialsError
+            signed = UNSIGNED if self._credentials is None else None
+        named = _REGION.search(f"{url or ''} {self._name}")
+        timeouts = {"connect_timeout": min(settings.timeout, CONNECT_TIMEOUT), "read_timeout": settings.timeout}
+        client = session.client(
+            "bedrock-runtime",
+            region_name=session.region_name or os.environ.get("AWS_REGION") or (named and named[1]) or (url and _ANY),
+            endpoint_url=url,
+            config=Config(
+                **timeouts,
+                retries={"total_max_attempts": 1},
+                max_pool_connections=MAX_CONNECTIONS,
+                signature_version=signed,
+            ),
+        )
+        client.meta.events.register("before-sign.bedrock-runtime", self._add_headers)
+        watch_connections(client)
+        return client
+
+    def _note_credentials(self) -> None:
+        """Keep the credentials out of errors and logs; boto3 renews them before they expire."""
+        if self._credentials is not None:
+            frozen = self._credentials.get_frozen_credentials()
+            self._hide([one for one in frozen[:3] if one])
+
+    def _add_headers(self, request: Any, **_: Any) -> None:
+        for name, value in (self._settings.headers or {}).items():
+            request.headers[name] = value
+
+
+class _Key(NamedTuple):
+    """A provider of tokens for boto3: a key of Bedrock, which it otherwise reads from the environment."""
+
+    token: str
+    METHOD = "agentkit"
+
+    def load_token(self, **_: Any) -> Any:
+        from botocore.tokens import FrozenAuthToken
+
+        return FrozenAuthToken(self.token)
+
+
+class ServiceError(Exception):
+    """An error that the service reports, with the attributes that the other SDKs' errors have."""
+
+    def __init__(self, response: Mapping[str, Any]) -> None:
+        said, meta = mapping_of(response.get("Error")), mapping_of(response.get("ResponseMetadata"))
+        self.body = {"code": text_of(said.get("Code")), "message": text_of(said.get("Message"))}
+        super().__init__(self.body["message"])
+        self.status_code = meta.get("HTTPStatusCode")
+        self.request_id = meta.get("RequestId")
+        self.response = SimpleNamespace(headers=mapping_of(meta.get("HTTPHeaders")))
+
+
+def _described(cause: Any) -> Any:
+    """An exception of boto3 for `provider_error`: what the service said, or the reason that botocore wraps."""
+    if response := mapping_of(getattr(cause, "response", None)):
+        return ServiceError(response)
+    inner = getattr(cause, "kwargs", {}).get("error")
+    return inner if isinstance(inner, Unreadable) else cause
