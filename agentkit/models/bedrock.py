@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from types import SimpleNamespace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from agentkit.errors import ConfigError, ProviderError, ProviderErrorKind, install_command
 from agentkit.models import prefill, valid_history
@@ -49,7 +49,8 @@ _SETTINGS: Final = (
 _ANY: Final = "us-east-1"  # a region for the signature, which another server does not check
 MAX_REASON: Final = 500  # characters
 MAX_CONNECTIONS: Final = 100  # that are kept open
-_SECRETS: Final = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK")
+_KEY: Final = "AWS_BEARER_TOKEN_BEDROCK"
+_SECRETS: Final = (_KEY, "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 
 class BedrockModel(SdkModel):
@@ -139,6 +140,7 @@ class _Client:
     def __init__(self, name: str, settings: ModelSettings, hide: Callable[[list[str]], None]) -> None:
         self._name = name
         self._settings = settings
+        self._key = settings.api_key or os.environ.get(_KEY) or None
         self._hide = hide
         self._lock = threading.Lock()
         self._credentials: Any = None
@@ -191,15 +193,9 @@ class _Client:
         from botocore.exceptions import NoCredentialsError
 
         settings, session = self._settings, boto3.Session()
-        core, url = session._session, settings.base_url
-        if settings.api_key:
-            core.get_component("token_provider").insert_before("env", _Key(settings.api_key))
-        signed: Any = "bearer" if settings.api_key else None
-        if not (signed or os.environ.get("AWS_BEARER_TOKEN_BEDROCK")):
-            self._credentials = session.get_credentials()
-            if self._credentials is None and url is None:
-                raise NoCredentialsError
-            signed = UNSIGNED if self._credentials is None else None
+        url, self._credentials = settings.base_url, None if self._key else session.get_credentials()
+        if self._key is None and self._credentials is None and url is None:
+            raise NoCredentialsError
         named = _REGION.search(f"{url or ''} {self._name}")
         timeouts = {"connect_timeout": min(settings.timeout, CONNECT_TIMEOUT), "read_timeout": settings.timeout}
         client = session.client(
@@ -210,7 +206,7 @@ class _Client:
                 **timeouts,
                 retries={"total_max_attempts": 1},
                 max_pool_connections=MAX_CONNECTIONS,
-                signature_version=signed,
+                signature_version=None if self._credentials else UNSIGNED,
             ),
         )
         client.meta.events.register("before-sign.bedrock-runtime", self._add_headers)
@@ -224,20 +220,9 @@ class _Client:
             self._hide([one for one in frozen[:3] if one])
 
     def _add_headers(self, request: Any, **_: Any) -> None:
-        for name, value in (self._settings.headers or {}).items():
+        key = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        for name, value in {**key, **(self._settings.headers or {})}.items():
             request.headers[name] = value
-
-
-class _Key(NamedTuple):
-    """A provider of tokens for boto3: a key of Bedrock, which it otherwise reads from the environment."""
-
-    token: str
-    METHOD = "agentkit"
-
-    def load_token(self, **_: Any) -> Any:
-        from botocore.tokens import FrozenAuthToken
-
-        return FrozenAuthToken(self.token)
 
 
 class ServiceError(Exception):

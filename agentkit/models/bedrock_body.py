@@ -67,14 +67,15 @@ _NOT_AVAILABLE: Final = "Not available now: answer in words."
 
 
 def converse_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
-    """The body of a request, except `temperature`, with the key `stream` that says which operation it is for."""
+    """The body of a request, with the key `stream` that says which operation it is for."""
     named = valid_history.named_tool(request)
     messages = converse_messages(request.messages, provider, request.rendered, request.written)
     system = valid_history.system_text(request.messages)
-    config = {"maxTokens": request.max_tokens, "stopSequences": list(request.stop) or None}
+    config = {"maxTokens": request.max_tokens, "temperature": request.temperature}
+    config["stopSequences"] = list(request.stop) or None
     body: dict[str, Any] = {"modelId": model, "messages": messages, "stream": request.stream}
     body["system"] = [{"text": system}] if system.strip() else None
-    body["inferenceConfig"] = {key: value for key, value in config.items() if value is not None}
+    body["inferenceConfig"] = {key: value for key, value in config.items() if value is not None} or None
     if valid_history.may_call(request):
         body["toolConfig"] = {"tools": [flavours.converse(spec) for spec in request.tools]}
         if request.tool_choice != "auto":  # which is the default, and all that some models know

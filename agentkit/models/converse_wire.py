@@ -138,11 +138,15 @@ class ConverseWire:
                 case "reasoningContent":
                     events += block.say(text_of(fields.get("text")), thinking=True)
                     block.signature += text_of(fields.get("signature"))
-                    block.redacted += fields.get("redactedContent") or b""
+                    redacted = fields.get("redactedContent")
+                    block.redacted += redacted if isinstance(redacted, bytes) else b""
                 case "toolUse":
                     piece = json_text_of(fields.get("input"))
                     block.input.add(piece)
-                    events += self._calls.more(block.call, piece) if block.call is not None else []
+                    if block.call is not None:
+                        events += self._calls.more(block.call, piece)
+                    elif not block.server:
+                        self._calls.lost.append(piece)
                 case "toolResult" if "toolResult" in block.server:
                     block.server["toolResult"]["content"] += items_of(value)
                 case "citation":
