@@ -196,7 +196,7 @@ class _Client:
         url, self._credentials = settings.base_url, None if self._key else session.get_credentials()
         if self._key is None and self._credentials is None and url is None:
             raise NoCredentialsError
-        named = _REGION.search(f"{url or ''} {self._name}")
+        named = _REGION.search(f"{url or ''} {self._name.partition(':')[2]}")
         timeouts = {"connect_timeout": min(settings.timeout, CONNECT_TIMEOUT), "read_timeout": settings.timeout}
         client = session.client(
             "bedrock-runtime",
@@ -240,6 +240,8 @@ class ServiceError(Exception):
 def _described(cause: Any) -> Any:
     """An exception of boto3 for `provider_error`: what the service said, or the reason that botocore wraps."""
     if response := mapping_of(getattr(cause, "response", None)):
-        return ServiceError(response)
+        described = ServiceError(response)
+        described.__cause__ = cause
+        return described
     inner = getattr(cause, "kwargs", {}).get("error")
     return inner if isinstance(inner, Unreadable) else cause

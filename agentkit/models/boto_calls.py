@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 WAITING: Final = 64  # events that wait for the event loop, before the thread waits for it
 
+THREAD: Final = "agentkit-bedrock"
+
 HEAD: Final = 1024  # bytes of a response that are kept for an error
 
 _CURRENT: ContextVar[BotoCall | None] = ContextVar("agentkit boto call", default=None)
@@ -57,7 +59,8 @@ class BotoCall:
         loop = asyncio.get_running_loop()
         arrived: asyncio.Queue[tuple[T, ...] | Exception | None] = asyncio.Queue()
         room = threading.Semaphore(WAITING)
-        thread = threading.Thread(target=self._run, args=(read, loop, arrived, room), daemon=True)
+        given = (read, loop, arrived, room)
+        thread = threading.Thread(target=self._run, args=given, name=THREAD, daemon=True)
         thread.start()
         try:
             while isinstance(found := await arrived.get(), tuple):
@@ -106,17 +109,20 @@ class BotoCall:
 
     def answered(self, response: Any) -> Any:
         """Return the raw response, whose bytes are counted as they are read."""
-        response.stream = partial(self._counted, response.stream)
+        response.stream = partial(self._counted, response, response.stream)
         self._begun(self)
         return response
 
-    def _counted(self, stream: Callable[..., Iterable[bytes]], *args: Any, **options: Any) -> Iterator[bytes]:
-        for piece in stream(*args, **options):
-            self.size += len(piece)
-            if self.size > self._limit:
-                raise Unreadable(f"the response is larger than the {self._limit:,} bytes of max_response")
-            self.head += piece[: HEAD - len(self.head)]
-            yield piece
+    def _counted(self, response: Any, stream: Callable[..., Iterable[bytes]], *args: Any, **options: Any) -> Iterator[bytes]:
+        try:
+            for piece in stream(*args, **options):
+                self.size += len(piece)
+                if self.size > self._limit:
+                    raise Unreadable(f"the response is larger than the {self._limit:,} bytes of max_response")
+                self.head += piece[: HEAD - len(self.head)]
+                yield piece
+        finally:
+            del response.stream  # else it refers to itself, and its pool of connections stays open until it is collected
 
 
 def watch_connections(client: Any) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Literal
 from zlib import crc32
 
 from agentkit.models.bedrock import BedrockModel
@@ -70,14 +70,14 @@ class Answer:
         status: its status.
         headers: further headers.
         cuts: the seed of the places where a stream is cut; None sends it in one piece.
-        hangs: whether the server then sends nothing more, and waits until the client leaves.
+        hangs: where the server sends nothing more, and waits until the client leaves.
     """
 
     body: Mapping[str, Any] | bytes
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     cuts: int | None = None
-    hangs: bool = False
+    hangs: Literal["at the start", "at the end"] | None = None
 
 
 @dataclass
@@ -107,6 +107,9 @@ def converse_server(*answers: Answer) -> Iterator[ConverseServer]:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             seen.requests.append({"path": self.path, "headers": dict(self.headers), "body": body})
             answer = answers[min(len(seen.requests), len(answers)) - 1]
+            if answer.hangs == "at the start":
+                self.hang()
+                return
             streamed = isinstance(answer.body, bytes)
             data = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
             self.send_response(answer.status)
