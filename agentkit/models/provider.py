@@ -12,7 +12,7 @@ import urllib.parse
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from operator import attrgetter
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from agentkit.checks.keys import shown_url
 from agentkit.errors import ConfigError, ProviderError
@@ -26,6 +26,9 @@ from agentkit.models.secrets import MIN_SECRET, Address, is_secret
 from agentkit.models.stream_errors import ErrorInStream
 from agentkit.models.vendors import Vendor
 from agentkit.models.wire import Wire, WireEvent, items_of, mapping_of, text_of
+
+if TYPE_CHECKING:
+    import httpx2
 
 _IN_NO_HEADER: Final = re.compile(r"[^\t\x20-\x7e]")
 
@@ -46,7 +49,7 @@ class RemoteModel(SdkModel):
         ConfigError: there is no key.
     """
 
-    vendor: ClassVar[Vendor]
+    vendor: Vendor
     """The vendor of the API."""
     method: ClassVar[str]
     """The part of the SDK's client that sends the requests, such as `chat.completions`."""
@@ -105,11 +108,11 @@ class RemoteModel(SdkModel):
             return ""
         path = urllib.parse.urlsplit(self._address.url).path.rstrip("/")
         if added := self.vendor.adds_version:
-            return f"base_url ends in {path}, and the SDK adds {added}" if path.endswith("/v1") else ""
+            return f"base_url ends in {path}, and the SDK adds {added}" if path.endswith(("/v1", "/v1beta")) else ""
         return "" if path else "base_url has no path; most servers answer under /v1"
 
-    def _made_client(self) -> Any:
-        """The SDK's client, using our own HTTP client or the caller's."""
+    def _new_http_client(self) -> Any:
+        """The HTTP client for the SDK's: our own, or the caller's."""
         import httpx2
 
         try:
@@ -118,10 +121,13 @@ class RemoteModel(SdkModel):
             raise self._no_url(self._address.url) from None
         http_client = self.settings.http_client or self.vendor.new_http_client()
         error_bodies.install_hooks(http_client)
+        return http_client
+
+    def _made_client(self) -> Any:
         return self.vendor.new_client(
             api_key=self._api_key,
             base_url=self._address.url,
-            http_client=http_client,
+            http_client=self._new_http_client(),
             default_headers={**ACCEPT, **self._address.headers, **(self.settings.headers or {})},
             default_query=dict(self._address.query),
             max_retries=0,
@@ -133,13 +139,15 @@ class RemoteModel(SdkModel):
         The body travels as `extra_body`, which overrides the arguments that the method requires. As a separate
         argument, a conversation would be rewritten by the SDK node by node: 0.5 to 1.7 s for 1,000 turns.
         """
-        import httpx2
-
-        timeout = httpx2.Timeout(self.settings.timeout, connect=min(self.settings.timeout, CONNECT_TIMEOUT))
         create: Callable[..., AbstractAsyncContextManager[Any]]
         create = attrgetter(f"{self.method}.with_streaming_response.create")(client)
         given = {"model": self.model, **self.required}
-        return create(**given, stream=bool(body.get("stream")), extra_body=body, timeout=timeout)
+        return create(**given, stream=bool(body.get("stream")), extra_body=body, timeout=self._timeout())
+
+    def _timeout(self) -> httpx2.Timeout:
+        import httpx2
+
+        return httpx2.Timeout(self.settings.timeout, connect=min(self.settings.timeout, CONNECT_TIMEOUT))
 
     def _failures(self) -> tuple[type[Exception], ...]:
         import anyio
@@ -156,7 +164,8 @@ class RemoteModel(SdkModel):
 
     def _find_key(self) -> str | None:
         variable = self.vendor.key_variable
-        key = (self.settings.api_key or os.environ.get(variable) or "").strip(" \t\r\n")  # a file's line end
+        found = self.settings.api_key or os.environ.get(self.vendor.first_key_variable) or os.environ.get(variable)
+        key = (found or "").strip(" \t\r\n")  # a file's line end
         if _IN_NO_HEADER.search(key):
             raise ConfigError(
                 f"the API key of {self.name} has a character that no HTTP header can have (a line break, a control "

@@ -47,6 +47,12 @@ def anthropic(spec: ToolSpec) -> dict[str, Any]:
     return {"name": spec.name, "description": description, "input_schema": parameters}
 
 
+def gemini(spec: ToolSpec) -> dict[str, Any]:
+    """Return a function declaration of the Gemini API."""
+    description, parameters = _plain(spec)
+    return {"name": spec.name, "description": description, "parametersJsonSchema": parameters}
+
+
 def converse(spec: ToolSpec) -> dict[str, Any]:
     """Return a tool of Amazon Bedrock's Converse API, which refuses an empty description."""
     description, parameters = _plain(spec)
@@ -113,6 +119,7 @@ FLAVOURS: Final[dict[str, Callable[[ToolSpec], dict[str, Any]]]] = {
     "responses": openai_responses,
     "strict": _only_strict,
     "anthropic": anthropic,
+    "gemini": gemini,
     "mcp": mcp,
 }
 """Each flavour of `ToolRegistry.get_openapi_schemas` by its name."""

@@ -7,20 +7,22 @@ import contextlib
 import hashlib
 import json
 import random
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from recordings import ABSENT, recording, rows
 from streams import answer
-from wire_rules import check_anthropic, check_chat, check_responses
+from wire_rules import check_anthropic, check_chat, check_gemini, check_responses
 
 from agentkit.errors import ProviderError
 from agentkit.events import CallEnd, CallError, Event, Finish, Text, UnreadCall, Usage
 from agentkit.messages import Message, ToolCall, user
 from agentkit.models import ModelRequest
 from agentkit.models.anthropic import anthropic_messages
+from agentkit.models.gemini import gemini_contents
 from agentkit.models.openai import chat_messages
 from agentkit.models.responses import responses_input
 from agentkit.processor import ResponseProcessor
@@ -29,10 +31,15 @@ from agentkit.testing.replay import Chunks
 from agentkit.tool.registry import ToolRegistry
 from agentkit.toolspec import ToolSpec
 
-ROWS = rows("wire.jsonl")
+ROWS = rows("wire.jsonl") + [row for row in rows("wire_other.jsonl") if row["api"] == "gemini"]
 ERRORS = rows("wire_errors.jsonl")
 
-PREFIXES = {"openai-chat": "openai", "openai-responses": "responses", "anthropic-messages": "anthropic"}
+PREFIXES = {
+    "openai-chat": "openai",
+    "openai-responses": "responses",
+    "anthropic-messages": "anthropic",
+    "gemini": "gemini",
+}
 
 KINDS = {400: "bad_request", 401: "authentication", 404: "not_found", 429: "rate_limit"}
 
@@ -151,7 +158,29 @@ async def messages(row: dict[str, Any]) -> Read:
     return Read(text, calls, Usage(usage.input_tokens + read + written, usage.output_tokens, read, written, thought))
 
 
-SDK = {"openai-chat": chat, "openai-responses": responses, "anthropic-messages": messages}
+async def gemini(row: dict[str, Any]) -> Read:
+    from google import genai
+
+    client = genai.Client(api_key="k", http_options={"httpx_async_client": Replay([recording(row)]).client()})
+    asked: Any = {"model": "m", "contents": "Hi"}
+    if "sse" in row["response"]:
+        pieces = [piece async for piece in await client.aio.models.generate_content_stream(**asked)]
+    else:
+        pieces = [await client.aio.models.generate_content(**asked)]
+    calls = [(c.id or "", c.name or "", c.args) for piece in pieces for c in piece.function_calls or ()]
+    usage: Any = pieces[-1].usage_metadata
+    thought = usage.thoughts_token_count or 0
+    counts = (
+        usage.prompt_token_count + (usage.tool_use_prompt_token_count or 0),
+        (usage.candidates_token_count or 0) + thought,
+        usage.cached_content_token_count or 0,
+        0,
+        thought,
+    )
+    return Read("".join(piece.text or "" for piece in pieces), calls, Usage(*counts))
+
+
+SDK = {"openai-chat": chat, "openai-responses": responses, "anthropic-messages": messages, "gemini": gemini}
 
 GOOD = [row for row in ROWS if row["response"]["status"] == 200]
 REFUSED = [row for row in ROWS if row["response"]["status"] != 200]
@@ -204,8 +233,18 @@ def test_row_reads_as_it_was_read(row: dict[str, Any]) -> None:
     assert digest(row) == DIGESTS[row["id"]]
 
 
-RENDER = {"openai-chat": chat_messages, "openai-responses": responses_input, "anthropic-messages": anthropic_messages}
-RULES = {"openai-chat": check_chat, "openai-responses": check_responses, "anthropic-messages": check_anthropic}
+RENDER: dict[str, Callable[[list[Message], str], Any]] = {
+    "openai-chat": chat_messages,
+    "openai-responses": responses_input,
+    "anthropic-messages": anthropic_messages,
+    "gemini": gemini_contents,
+}
+RULES: dict[str, Callable[[Any], None]] = {
+    "openai-chat": check_chat,
+    "openai-responses": check_responses,
+    "anthropic-messages": check_anthropic,
+    "gemini": check_gemini,
+}
 
 
 @pytest.mark.skipif(not ROWS, reason=ABSENT)
@@ -228,7 +267,9 @@ def test_what_came_in_can_be_sent_back(row: dict[str, Any]) -> None:
     RULES[row["api"]](sent)
     again = json.dumps(sent, ensure_ascii=False)
     for call in ours(run(row, "whole")[0]).calls:
-        assert f'"{call[0]}"' in again
+        assert f'"{call[0]}"' in again or not call[0]
+    for signature in re.findall(r'"thoughtSignature": ?"(.*?)"', json.dumps(row["response"]).replace("\\", "")):
+        assert f'"{signature}"' in again
 
 
 @pytest.mark.skipif(not ERRORS, reason=ABSENT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from conversations import MESSAGES
 from hypothesis import given
-from wire_rules import check_anthropic, check_chat, check_responses
+from wire_rules import check_anthropic, check_chat, check_gemini, check_responses
 
 from agentkit.messages import (
     AssistantMessage,
@@ -21,6 +21,7 @@ from agentkit.messages import (
 )
 from agentkit.models import valid_history as history
 from agentkit.models.anthropic import anthropic_messages
+from agentkit.models.gemini import gemini_contents
 from agentkit.models.openai import chat_messages
 from agentkit.models.responses import responses_input
 
@@ -42,6 +43,12 @@ def test_any_history_is_valid_for_anthropic(messages: list[Message]) -> None:
 @given(MESSAGES)
 def test_any_history_is_valid_for_responses(messages: list[Message]) -> None:
     check_responses(responses_input(messages, "responses"))
+
+
+@pytest.mark.parametrize("third", [True, False])
+@given(MESSAGES)
+def test_any_history_is_valid_for_gemini(third: bool, messages: list[Message]) -> None:
+    check_gemini(gemini_contents(messages, "gemini", third=third))
 
 
 @given(MESSAGES)

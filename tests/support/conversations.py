@@ -46,6 +46,15 @@ BLOCKS: dict[str, list[dict[str, Any]]] = {
         {"type": "computer_call", "call_id": "cc"},
     ],
     "openai": [{"reasoning_content": "Hm."}],
+    "gemini": [
+        {"thoughtSignature": "QUJD"},
+        {"thoughtSignature": "QUJD", "id": "g"},
+        {"text": "", "thoughtSignature": "QUJD"},
+        {"text": "Hm.", "thought": True, "thoughtSignature": "QUJD"},
+        {"executableCode": {"language": "PYTHON", "code": "1"}, "thoughtSignature": "QUJD"},
+        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
+        {"groundingMetadata": {"webSearchQueries": ["a"]}},
+    ],
 }
 
 
@@ -53,9 +62,10 @@ BLOCKS: dict[str, list[dict[str, Any]]] = {
 def blocks(draw: st.DrawFn) -> ThinkingPart | ProviderPart:
     provider = draw(st.sampled_from([*BLOCKS]))
     data = draw(st.sampled_from(BLOCKS[provider]))
-    if data.get("type") in ("thinking", "reasoning") or "reasoning_content" in data:
+    if data.get("type") in ("thinking", "reasoning") or "reasoning_content" in data or "thought" in data:
         return ThinkingPart("Hm.", provider, data)
-    return ProviderPart(provider, data, draw(IDS) if "caller" in data and "type" not in data else None)
+    of_call = ("caller" in data and "type" not in data) or data.keys() == {"thoughtSignature", "id"}
+    return ProviderPart(provider, data, draw(IDS) if of_call else None)
 
 
 CALLS = st.builds(ToolCall, IDS, NAMES, ARGUMENTS, FORMATS, RAWS)

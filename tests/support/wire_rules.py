@@ -159,6 +159,38 @@ def check_responses(items: list[dict[str, Any]]) -> None:
     _check_encodes(items)
 
 
+def check_gemini(contents: Sequence[dict[str, Any]]) -> None:
+    """User and model take turns; the results of a turn's calls are the next content, alone, in order, under its ids.
+
+    What the SDK's types refuse, the API refuses.
+    """
+    from google.genai import types
+
+    waiting: list[tuple[str, str | None]] = []
+    before = "model"
+    for content in contents:
+        types.Content.model_validate_json(json.dumps(content))
+        parts = content["parts"]
+        assert parts
+        results = [part["functionResponse"] for part in parts if "functionResponse" in part]
+        assert [(result["name"], result.get("id")) for result in results] == waiting
+        kind = "results" if results else content["role"]
+        assert (before, kind) in TURNS
+        assert not results or all(part.keys() & {"functionResponse", "inlineData", "fileData"} for part in parts)
+        calls = [part["functionCall"] for part in parts if "functionCall" in part]
+        assert content["role"] == "model" or not calls
+        assert all(NAME.fullmatch(call["name"]) and isinstance(call["args"], dict) for call in calls)
+        assert all(part["text"].strip() for part in parts if content["role"] == "user" and "text" in part)
+        assert all(any(part.values()) for part in parts)
+        waiting, before = [(call["name"], call.get("id")) for call in calls], kind
+    assert waiting == []
+    _check_encodes(contents)
+
+
+TURNS = {("model", "user"), ("model", "results"), ("results", "user"), ("results", "model"), ("user", "model")}
+"""Who may follow whom at Gemini; a user's text is never in the content of results."""
+
+
 def check_text(messages: Sequence[Message], format: Format, answers: Sequence[str]) -> None:
     """A conversation in a text format: words and images alone, turn about, with every answer in a user's message.
 
