@@ -16,15 +16,17 @@ from typing import Any, Final
 
 from agentkit.errors import ConfigError, ProviderError, ProviderErrorKind, install_command
 from agentkit.models import prefill, valid_history
+from agentkit.models.anthropic import messages_body
 from agentkit.models.base import ModelRequest
-from agentkit.models.bedrock_body import CONSTRAINED, add_cache_points, check_media, converse_body
+from agentkit.models.bedrock_body import check_media, content_of, converse_body
 from agentkit.models.boto_calls import BotoCall, watch_connections
+from agentkit.models.caching import add_marks
 from agentkit.models.converse_wire import ConverseWire, events_of
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.provider import CONNECT_TIMEOUT
 from agentkit.models.response_body import Unreadable
 from agentkit.models.sdk_model import Reception, SdkModel
-from agentkit.models.secrets import MIN_SECRET
+from agentkit.models.secrets import MIN_SECRET, Address, is_secret
 from agentkit.models.wire import Wire, WireEvent, items_of, mapping_of, text_of
 from agentkit.schemas import flavours
 
@@ -39,6 +41,10 @@ KINDS: Final[Mapping[str, ProviderErrorKind]] = {
 """The kind of an error by its code, if neither its status nor its words show it. Source: Amazon Bedrock, API reference,
 Converse, Errors; AWS, Common error types."""
 
+_CONSTRAINED: Final = re.compile(r"anthropic\.claude-(?:(?:haiku|sonnet|opus)-4-5|opus-4-6)|openai\.gpt-oss")
+"""The models that can be constrained to a schema; others refuse the field.
+Source: Amazon Bedrock, User Guide, Structured output; langchain-aws issue 883."""
+
 _REGION: Final = re.compile(r"bedrock(?:-runtime)?(?:-fips)?[.:]([a-z0-9-]+)[.:]")
 """The region in an ARN of a model, or in a URL of the service."""
 
@@ -46,6 +52,8 @@ _SETTINGS: Final = (
     "boto3 reads AWS_PROFILE, AWS_ACCESS_KEY_ID, AWS_BEARER_TOKEN_BEDROCK and AWS_DEFAULT_REGION; api_key= is a key of "
     "Bedrock"
 )
+_FIELDS: Final = "fields of the model itself go into extra={'additionalModelRequestFields': {…}}"
+_HOME: Final = "https://bedrock-runtime.us-east-1.amazonaws.com"  # one of many: the SDK knows that of each region
 _ANY: Final = "us-east-1"  # a region for the signature, which another server does not check
 MAX_REASON: Final = 500  # characters
 MAX_CONNECTIONS: Final = 100  # that are kept open
@@ -71,29 +79,38 @@ class BedrockModel(SdkModel):
         if find_spec("boto3") is None:
             raise ConfigError(f"{self.name} needs boto3: {install_command('bedrock')}")
         if self.settings.http_client is not None:
-            raise ConfigError(f"{self.name}: boto3 takes no http_client; set proxies and certificates as boto3 reads them")
-        server = urllib.parse.urlsplit(self.settings.base_url or "").netloc
-        self.provider = server if server and not server.endswith((".amazonaws.com", ".amazonaws.com.cn")) else "bedrock"
-        self._hide([self.settings.api_key or "", *(os.environ.get(name, "") for name in _SECRETS)])
+            raise ConfigError(f"{self.name}: boto3 takes no http_client; it has settings for proxies and certificates")
+        try:
+            self._address = Address.of(self.settings.base_url or _HOME)
+        except ValueError:
+            raise ConfigError(f"{self.name}: base_url must be a URL such as http://127.0.0.1:4566") from None
+        server = urllib.parse.urlsplit(self._address.url).netloc
+        self.provider = self.prefix if server.endswith((".amazonaws.com", ".amazonaws.com.cn")) else server
+        headers = [value for name, value in (self.settings.headers or {}).items() if is_secret(name)]
+        keys = [self.settings.api_key or "", *(os.environ.get(name, "") for name in _SECRETS)]
+        self._hide([*keys, *headers, *self._address.secrets])
 
     def _hide(self, secrets: list[str]) -> None:
-        super()._hide([one for one in dict.fromkeys((*self._secrets, *secrets)) if len(one) >= MIN_SECRET])
+        if fresh := [one for one in secrets if len(one) >= MIN_SECRET and one not in self._secrets]:
+            super()._hide([*self._secrets, *fresh])
 
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
         output = request.output_schema
-        if output is not None and not (CONSTRAINED.search(self.model) and flavours.converse_output(output)):
+        if output is not None and not (_CONSTRAINED.search(self.model) and flavours.anthropic_output(output)):
             request = valid_history.output_in_prompt(request, constrained=False)
         check_media(self.name, request.messages)
-        request = replace(request, max_tokens=self._max_tokens(request), temperature=self._temperature(request))
-        body = converse_body(request, self.model, self.provider)
+        if request.tool_choice == "none":  # which the API does not have
+            request = replace(request, tools=(), tool_choice="auto")
+        body = messages_body(request, self.model, self.provider, content_of)
         if not self.continues:
             body["messages"] = prefill.complete(body["messages"])
-        return add_cache_points(body) if self.settings.cache else body
+        body |= {"max_tokens": self._max_tokens(request), "temperature": self._temperature(request)}
+        return converse_body(add_marks(body) if self.settings.cache else body)
 
     def _complete(self, body: dict[str, Any]) -> None:
         thinking = mapping_of(mapping_of(body.get("additionalModelRequestFields")).get("thinking"))
-        if thinking.get("type") in ("enabled", "adaptive") and "toolConfig" in body:
-            body["toolConfig"] = {**body["toolConfig"], "toolChoice": {"auto": {}}}  # Claude thinks with no other
+        if thinking.get("type") in ("enabled", "adaptive") and mapping_of(body.get("toolConfig")).get("toolChoice"):
+            body["toolConfig"] = {"tools": body["toolConfig"]["tools"]}  # Claude thinks only if it need not call
 
     def _wire(self, body: Mapping[str, Any]) -> Wire:
         tools = [mapping_of(one.get("toolSpec")) for one in items_of(mapping_of(body.get("toolConfig")).get("tools"))]
@@ -101,7 +118,9 @@ class BedrockModel(SdkModel):
         return ConverseWire(self.provider, schemas)
 
     def _made_client(self) -> _Client:
-        return _Client(self.name, self.settings, self._hide)
+        url = self._address.url if self.settings.base_url else None
+        headers = {**self._address.headers, **(self.settings.headers or {})}
+        return _Client(self.name, url, headers, self.settings, self._hide)
 
     async def _wire_events(
         self, client: Any, body: dict[str, Any], wire: Wire, received: Reception
@@ -133,14 +152,23 @@ class _Client:
 
     Args:
         name: the model string.
-        settings: its settings.
+        url: another server than the service; None for that of the region.
+        headers: further ones.
+        settings: the model's.
         hide: is given the credentials, which must not be shown.
     """
 
-    def __init__(self, name: str, settings: ModelSettings, hide: Callable[[list[str]], None]) -> None:
-        self._name = name
-        self._settings = settings
-        self._key = settings.api_key or os.environ.get(_KEY) or None
+    def __init__(
+        self,
+        name: str,
+        url: str | None,
+        headers: Mapping[str, str],
+        settings: ModelSettings,
+        hide: Callable[[list[str]], None],
+    ) -> None:
+        self._name, self._url, self._settings = name, url, settings
+        self._key = settings.api_key or os.environ.get(_KEY)
+        self._headers = {**({"Authorization": f"Bearer {self._key}"} if self._key else {}), **headers}
         self._hide = hide
         self._lock = threading.Lock()
         self._credentials: Any = None
@@ -165,20 +193,11 @@ class _Client:
                 client = self._client = self._client or self._made()
             self._note_credentials()
             response = client.converse_stream(**sent) if body.get("stream") else client.converse(**sent)
-        except exceptions.ParamValidationError as e:
-            raise ConfigError(
-                f"{self._name}: boto3 refuses the request: {str(e)[:MAX_REASON]}; what the API passes on to the model goes "
-                "into extra={'additionalModelRequestFields': {…}}"
-            ) from None
-        except (
-            exceptions.NoCredentialsError,
-            exceptions.PartialCredentialsError,
-            exceptions.CredentialRetrievalError,
-            exceptions.SSOError,
-            exceptions.ProfileNotFound,
-            exceptions.NoRegionError,
-        ) as e:
-            raise ConfigError(f"{self._name}: {str(e).rstrip('.')}; {_SETTINGS}") from None
+        except exceptions.BotoCoreError as e:
+            if isinstance(e, exceptions.HTTPClientError | exceptions.ConnectionError):
+                raise
+            hint = _FIELDS if isinstance(e, exceptions.ParamValidationError) else _SETTINGS
+            raise ConfigError(f"{self._name}: {str(e)[:MAX_REASON].rstrip('.')}; {hint}") from None
         received.request_id = response["ResponseMetadata"].get("RequestId")
         if not body.get("stream"):
             yield from events_of(response)
@@ -192,18 +211,18 @@ class _Client:
         from botocore.config import Config
         from botocore.exceptions import NoCredentialsError
 
-        settings, session = self._settings, boto3.Session()
-        url, self._credentials = settings.base_url, None if self._key else session.get_credentials()
-        if self._key is None and self._credentials is None and url is None:
+        session, url, timeout = boto3.Session(), self._url, self._settings.timeout
+        self._credentials = None if self._key else session.get_credentials()
+        if not (self._key or self._credentials or url):
             raise NoCredentialsError
         named = _REGION.search(f"{url or ''} {self._name.partition(':')[2]}")
-        timeouts = {"connect_timeout": min(settings.timeout, CONNECT_TIMEOUT), "read_timeout": settings.timeout}
         client = session.client(
             "bedrock-runtime",
             region_name=session.region_name or os.environ.get("AWS_REGION") or (named and named[1]) or (url and _ANY),
             endpoint_url=url,
             config=Config(
-                **timeouts,
+                connect_timeout=min(timeout, CONNECT_TIMEOUT),
+                read_timeout=timeout,
                 retries={"total_max_attempts": 1},
                 max_pool_connections=MAX_CONNECTIONS,
                 signature_version=None if self._credentials else UNSIGNED,
@@ -216,12 +235,10 @@ class _Client:
     def _note_credentials(self) -> None:
         """Keep the credentials out of errors and logs; boto3 renews them before they expire."""
         if self._credentials is not None:
-            frozen = self._credentials.get_frozen_credentials()
-            self._hide([one for one in frozen[:3] if one])
+            self._hide([one for one in self._credentials.get_frozen_credentials()[:3] if one])
 
     def _add_headers(self, request: Any, **_: Any) -> None:
-        key = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        for name, value in {**key, **(self._settings.headers or {})}.items():
+        for name, value in self._headers.items():
             request.headers[name] = value
 
 

@@ -9,7 +9,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -113,16 +113,16 @@ class BotoCall:
         self._begun(self)
         return response
 
-    def _counted(self, response: Any, stream: Callable[..., Iterable[bytes]], *args: Any, **options: Any) -> Iterator[bytes]:
+    def _counted(self, response: Any, stream: Callable[..., Iterable[bytes]], *args: Any) -> Iterator[bytes]:
         try:
-            for piece in stream(*args, **options):
+            for piece in stream(*args):
                 self.size += len(piece)
                 if self.size > self._limit:
                     raise Unreadable(f"the response is larger than the {self._limit:,} bytes of max_response")
                 self.head += piece[: HEAD - len(self.head)]
                 yield piece
         finally:
-            del response.stream  # else it refers to itself, and its pool of connections stays open until it is collected
+            del response.stream  # else the response, which refers to itself, keeps its connections open
 
 
 def watch_connections(client: Any) -> None:

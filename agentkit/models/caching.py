@@ -12,7 +12,7 @@ Source: https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agentkit.models.tokens import PER_IMAGE, json_tokens
@@ -38,9 +38,25 @@ def add_marks(body: Mapping[str, Any]) -> dict[str, Any]:
         made["system"] = [{"type": "text", "text": system, "cache_control": dict(MARK)}]
     elif tokens >= MIN_TOKENS and tools and not system:
         made["tools"] = [*tools[:-1], {**tools[-1], "cache_control": dict(MARK)}]
-    places = set(mark_places(messages, tokens))
+    places = set(_places(messages, tokens))
     made["messages"] = [_with_mark(m) if at in places else m for at, m in enumerate(messages)]
     return made
+
+
+def _places(messages: Sequence[Mapping[str, Any]], tokens: int) -> list[int]:
+    """The messages whose ends are marked: three at most. `tokens` is the size of what is before the conversation."""
+    ends: list[int] = []
+    far: list[int] = []
+    strides = tokens // STRIDE
+    for at, message in enumerate(messages):
+        tokens += sum(map(_block_tokens, message["content"]))
+        if message["role"] != "user" or tokens < MIN_TOKENS:
+            continue
+        ends.append(at)
+        if tokens // STRIDE > strides:
+            strides = tokens // STRIDE
+            far.append(at)
+    return [*[at for at in far if at not in ends[-2:]][-1:], *ends[-2:]]
 
 
 def _block_tokens(block: Mapping[str, Any]) -> int:
@@ -50,30 +66,6 @@ def _block_tokens(block: Mapping[str, Any]) -> int:
     if isinstance(inner, list):
         return sum(map(_block_tokens, inner))
     return json_tokens(block)
-
-
-def mark_places(
-    messages: Sequence[Mapping[str, Any]], tokens: int, size: Callable[[Mapping[str, Any]], int] = _block_tokens
-) -> list[int]:
-    """The messages whose ends are marked: three at most.
-
-    Args:
-        messages: the conversation as it is sent.
-        tokens: the size of what is before the conversation.
-        size: the tokens of a block.
-    """
-    ends: list[int] = []
-    far: list[int] = []
-    strides = tokens // STRIDE
-    for at, message in enumerate(messages):
-        tokens += sum(map(size, message["content"]))
-        if message["role"] != "user" or tokens < MIN_TOKENS:
-            continue
-        ends.append(at)
-        if tokens // STRIDE > strides:
-            strides = tokens // STRIDE
-            far.append(at)
-    return [*[at for at in far if at not in ends[-2:]][-1:], *ends[-2:]]
 
 
 def _with_mark(message: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,64 +1,31 @@
-"""One response of Amazon Bedrock's Converse API, as events. Knows boto3's dictionaries, not boto3."""
+"""One response of Amazon Bedrock's Converse API, read as one of the Messages API: its blocks have the same life."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from agentkit.checks.unicode import Joiner
-from agentkit.events import SourceEvent, Text, Thinking, UnreadCall, Usage
-from agentkit.formats.pieces import Pieces
-from agentkit.models.finishes import finish, meaning
-from agentkit.models.native import NativeCall, NativeCalls, provider_block
-from agentkit.models.native_arguments import readable
-from agentkit.models.wire import WireEvent, count_of, items_of, json_text_of, make_usage, mapping_of, text_of
-
-SERVER_TOOL: Final = "server_tool_use"
-"""The type of a call that the service itself answers in the same message, such as one of Nova's web grounding."""
+from agentkit.events import SourceEvent, UnreadCall
+from agentkit.models.messages_wire import MessagesWire
+from agentkit.models.wire import WireEvent, count_of, items_of, mapping_of, text_of
 
 MALFORMED_CALL: Final = "malformed_tool_use"
 """The reason for a stop that says that the model tried to call a tool in a way that the service could not read."""
 
-
-class _Block:
-    """A block that is open."""
-
-    def __init__(self) -> None:
-        self.call: NativeCall | None = None
-        self.server: dict[str, Any] = {}  # a call that the service answers, or its answer
-        self.joiner = Joiner()
-        self.thinks = False
-        self.thought, self.input = Pieces(), Pieces()
-        self.signature = ""
-        self.redacted = b""
-
-    def say(self, text: str, *, thinking: bool = False) -> list[SourceEvent]:
-        """More words or thinking."""
-        self.thinks = thinking
-        text = self.joiner.feed(text)
-        return self._said(text)
-
-    def close(self) -> list[SourceEvent]:
-        """The rest of its words."""
-        return self._said(self.joiner.close())
-
-    def _said(self, text: str) -> list[SourceEvent]:
-        if self.thinks:
-            self.thought.add(text)
-        return [Thinking(text) if self.thinks else Text(text)] if text else []
-
-    def signed(self) -> dict[str, Any] | None:
-        """The thinking as it can be sent back; None if it is not signed."""
-        if self.redacted:
-            return {"redactedContent": base64.b64encode(self.redacted).decode("ascii")}
-        text = {"text": self.thought.text(), "signature": self.signature}
-        return {"reasoningText": text} if self.signature else None
+USAGE: Final[Mapping[str, str]] = {
+    "inputTokens": "input_tokens",
+    "outputTokens": "output_tokens",
+    "cacheReadInputTokens": "cache_read_input_tokens",
+    "cacheWriteInputTokens": "cache_creation_input_tokens",
+}
+"""The counts of tokens, and what the Messages API calls them. Both count cached tokens separately."""
 
 
-class ConverseWire:
-    """One response of the Converse API.
+class ConverseWire(MessagesWire):
+    """One response of the Converse API; its events are boto3's dictionaries, and its blocks those of Messages.
 
     Args:
         provider: the provider that wrote the blocks.
@@ -66,151 +33,95 @@ class ConverseWire:
     """
 
     def __init__(self, provider: str, schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
-        self.provider = provider
-        self._calls = NativeCalls(provider, marks_ends=True, schemas=schemas)
-        self._blocks: dict[int, _Block] = {}  # those that are open
-        self._last: _Block | None = None
-        self._usage: Usage | None = None
-        self._finish: str | None = None
-        self.done = self.over = False
+        super().__init__(provider, schemas)
+        self._redacted: defaultdict[int, bytes] = defaultdict(bytes)  # encrypted thinking, by its block
+        self._results: dict[int, dict[str, Any]] = {}  # what a tool of the service returns, by its block
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
         """One event of the stream; boto3 raises those that report an error."""
-        for kind, value in event.items():
-            fields = mapping_of(value)
-            at = count_of(fields.get("contentBlockIndex"))
-            match kind:
-                case "contentBlockStart":
-                    return self._start(at, mapping_of(fields.get("start")))
-                case "contentBlockDelta":
-                    return self._delta(at, mapping_of(fields.get("delta")))
-                case "contentBlockStop":
-                    return self._stop(at) if at in self._blocks else []
-                case "messageStop":
-                    self._finish = text_of(fields.get("stopReason")) or None
-                    self.done = True  # complete; only the usage is still to come
-                case "metadata":
-                    self._usage = usage_of(mapping_of(fields.get("usage")))
-                    self.over = self.done
-                case "messageStart":
-                    pass
-                case _:
-                    self._calls.unread(event)
-        return []
-
-    @property
-    def called(self) -> bool:
-        """Return whether the response has a call."""
-        return bool(self._calls.all)
+        return [found for one in self._as_messages(event) for found in super(ConverseWire, self).feed(one)]
 
     def close(self) -> list[SourceEvent]:
         """The last events."""
-        events = [event for block in self._blocks.values() for event in block.close()]
-        if self._last is not None and self._last.call is not None and meaning(self._finish) == "length":
-            self._last.call.end = "incomplete"  # its block's end shows no more than the limit
-        if self._finish == MALFORMED_CALL and not self.called:
-            events.append(UnreadCall("", ""))
-        ending = finish(self._finish, calls=self.called) if self.done else None
-        return events + self._calls.close(self._usage, ending)
+        malformed = self._finish == MALFORMED_CALL and not self.called
+        return [*([UnreadCall("", "")] if malformed else []), *super().close()]
 
-    def _start(self, at: int, start: Mapping[str, Any]) -> list[SourceEvent]:
-        block = self._last = self._blocks[at] = _Block()
-        use, result = mapping_of(start.get("toolUse")), mapping_of(start.get("toolResult"))
-        if result or use.get("type") == SERVER_TOOL:
-            block.server = {"toolResult": {**result, "content": []}} if result else {"toolUse": dict(use)}
-        elif use:
-            block.call, events = self._calls.begin(text_of(use.get("toolUseId")), text_of(use.get("name")))
-            return events
+    def _as_messages(self, event: WireEvent) -> Iterator[WireEvent]:
+        ((kind, value),) = [*event.items()][:1] or [("", None)]
+        fields = mapping_of(value)
+        at = count_of(fields.get("contentBlockIndex"))
+        match kind:
+            case "contentBlockStart":
+                yield from self._start_of(at, mapping_of(fields.get("start")))
+            case "contentBlockDelta":
+                yield from self._deltas(at, mapping_of(fields.get("delta")))
+            case "contentBlockStop":
+                if at in self._redacted:
+                    data = base64.b64encode(self._redacted.pop(at)).decode("ascii")
+                    yield _started(at, {"type": "redacted_thinking", "data": data})
+                elif at in self._results:
+                    yield _started(at, self._results.pop(at))
+                yield {"type": "content_block_stop", "index": at}
+            case "messageStop":
+                yield {"type": "message_delta", "delta": {"stop_reason": fields.get("stopReason")}}
+            case "metadata":
+                counts = mapping_of(fields.get("usage"))
+                yield {"type": "message_delta", "usage": {USAGE[k]: v for k, v in counts.items() if k in USAGE}}
+                yield {"type": "message_stop"}
+            case _ if kind != "messageStart":
+                yield event
+
+    def _start_of(self, at: int, block: Mapping[str, Any]) -> Iterator[WireEvent]:
+        """The start of a block; of a whole response, all of it."""
+        use, result = mapping_of(block.get("toolUse")), mapping_of(block.get("toolResult"))
+        if use:
+            kind = "server_tool_use" if use.get("type") == "server_tool_use" else "tool_use"  # Claude says `tool_use`
+            named = {"id": use.get("toolUseId"), "name": use.get("name"), "input": use.get("input", {})}
+            yield _started(at, {"type": kind, **named})
+        elif result:
+            content = {"content": list(items_of(result.get("content"))), "status": result.get("status", "success")}
+            kept = {"type": "server_tool_result", "tool_use_id": result.get("toolUseId"), **content}
+            self._results[at] = kept | ({"kind": result["type"]} if "type" in result else {})
+        elif cited := items_of(mapping_of(block.get("citationsContent")).get("content")):
+            yield from (one for piece in cited for one in self._deltas(at, piece))
         else:
-            self._calls.unread(start)
-        return []
+            thought = mapping_of(mapping_of(block.get("reasoningContent")).get("reasoningText"))
+            pieces = [{"reasoningContent": {key: text}} for key, text in thought.items()] or [block]
+            yield from (one for piece in pieces for one in self._deltas(at, piece))
 
-    def _delta(self, at: int, delta: Mapping[str, Any]) -> list[SourceEvent]:
-        block = self._blocks.get(at)
-        if block is None:
-            block = self._last = self._blocks[at] = _Block()  # only calls have a start
-        events: list[SourceEvent] = []
+    def _deltas(self, at: int, delta: Mapping[str, Any]) -> Iterator[WireEvent]:
         for kind, value in delta.items():
             fields = mapping_of(value)
+            found: dict[str, Any] | None = None
             match kind:
                 case "text":
-                    events += block.say(text_of(value))
-                case "reasoningContent":
-                    events += block.say(text_of(fields.get("text")), thinking=True)
-                    block.signature += text_of(fields.get("signature"))
-                    redacted = fields.get("redactedContent")
-                    block.redacted += redacted if isinstance(redacted, bytes) else b""
+                    found = {"type": "text_delta", "text": value}
                 case "toolUse":
-                    piece = json_text_of(fields.get("input"))
-                    block.input.add(piece)
-                    if block.call is not None:
-                        events += self._calls.more(block.call, piece)
-                    elif not block.server:
-                        self._calls.lost.append(piece)
-                case "toolResult" if "toolResult" in block.server:
-                    block.server["toolResult"]["content"] += items_of(value)
-                case "citation":
-                    pass
-                case _:
-                    self._calls.unread(delta)
-        return events
-
-    def _stop(self, at: int) -> list[SourceEvent]:
-        block = self._blocks.pop(at)
-        if block.call is not None:
-            block.call.end, block.call.has_arguments = "complete", True
-            return []
-        if block.server:
-            if "toolUse" in block.server:
-                block.server["toolUse"]["input"] = readable(block.input.text()) or {}
-            return [provider_block(self.provider, block.server)]
-        events, signed = block.close(), block.signed()
-        if signed is not None:
-            events.append(provider_block(self.provider, {"reasoningContent": signed}, thinking=True))
-        return events
+                    found = {"type": "input_json_delta", "partial_json": fields.get("input")}
+                case "reasoningContent" if isinstance(redacted := fields.get("redactedContent"), bytes):
+                    self._redacted[at] += redacted
+                case "reasoningContent" if "signature" in fields:
+                    found = {"type": "signature_delta", "signature": fields["signature"]}
+                case "reasoningContent":
+                    found = {"type": "thinking_delta", "thinking": text_of(fields.get("text"))}
+                case "toolResult" if at in self._results:
+                    self._results[at]["content"] += items_of(value)
+                case _ if kind != "citation":
+                    found = {"type": kind, kind: value}  # of an unknown shape
+            if found is not None:
+                yield {"type": "content_block_delta", "index": at, "delta": found}
 
 
-def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """The API counts cached prompt tokens separately; here they are part of the input."""
-    read, written = count_of(usage.get("cacheReadInputTokens")), count_of(usage.get("cacheWriteInputTokens"))
-    return make_usage(
-        prompt=count_of(usage.get("inputTokens")) + read + written,
-        reply=count_of(usage.get("outputTokens")),
-        cached=read,
-        written=written,
-        reasoning=0,
-    )
+def _started(at: int, block: Mapping[str, Any]) -> WireEvent:
+    return {"type": "content_block_start", "index": at, "content_block": block}
 
 
 def events_of(body: Mapping[str, Any]) -> list[WireEvent]:
-    """A whole response as the events in which it would have been streamed."""
+    """A whole response as events; a block's start has all of it."""
     events: list[WireEvent] = []
-    message = mapping_of(mapping_of(body.get("output")).get("message"))
-    for at, block in enumerate(items_of(message.get("content"))):
-        start, deltas = _as_streamed(block)
-        events += [{"contentBlockStart": {"start": start, "contentBlockIndex": at}}] if start else []
-        events += [{"contentBlockDelta": {"delta": delta, "contentBlockIndex": at}} for delta in deltas]
+    for at, block in enumerate(items_of(mapping_of(mapping_of(body.get("output")).get("message")).get("content"))):
+        events.append({"contentBlockStart": {"start": block, "contentBlockIndex": at}})
         events.append({"contentBlockStop": {"contentBlockIndex": at}})
     if "stopReason" in body:
         events.append({"messageStop": {"stopReason": body["stopReason"]}})
-    if "usage" in body:
-        events.append({"metadata": {"usage": body["usage"]}})
-    return events
-
-
-def _as_streamed(block: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
-    """The start of a whole block, empty if it has none, and its deltas."""
-    for kind, value in block.items():
-        fields = mapping_of(value)
-        match kind:
-            case "toolUse":
-                start = {key: field for key, field in fields.items() if key != "input"}
-                return {kind: start}, [{kind: {"input": json_text_of(fields.get("input"))}}]
-            case "toolResult":
-                start = {key: field for key, field in fields.items() if key != "content"}
-                return {kind: start}, [{kind: fields.get("content")}]
-            case "reasoningContent" if thought := mapping_of(fields.get("reasoningText")):
-                return {}, [{kind: {key: text}} for key, text in thought.items()]
-            case "citationsContent":
-                return {}, [{"text": piece.get("text")} for piece in items_of(fields.get("content"))]
-    return {}, [block]
+    return [*events, {"metadata": {"usage": body["usage"]}}] if "usage" in body else events

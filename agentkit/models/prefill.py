@@ -50,8 +50,7 @@ def is_unfinished(messages: Sequence[Mapping[str, Any]]) -> bool:
     return bool(messages) and messages[-1].get("role") == "assistant" and not messages[-1].get("tool_calls")
 
 
-_WORDS: Final = frozenset(("text", "thinking", "redacted_thinking", "reasoningContent"))
-"""The kinds of blocks that only say something: their types, or in the Converse API their only keys."""
+_WORDS: Final = frozenset(("text", "thinking", "redacted_thinking"))
 
 
 def complete(
@@ -77,7 +76,7 @@ def _is_said(message: Mapping[str, Any]) -> bool:
     if message.get("role") != "assistant":
         return message.get("type") == "reasoning"
     blocks = message["content"] if isinstance(message["content"], list) else []
-    return not message.get("tool_calls") and all((block.get("type") or next(iter(block))) in _WORDS for block in blocks)
+    return not message.get("tool_calls") and all(block["type"] in _WORDS for block in blocks)
 
 
 def space_after(messages: Sequence[Message]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -53,13 +52,6 @@ def gemini(spec: ToolSpec) -> dict[str, Any]:
     return {"name": spec.name, "description": description, "parametersJsonSchema": parameters}
 
 
-def converse(spec: ToolSpec) -> dict[str, Any]:
-    """Return a tool of Amazon Bedrock's Converse API, which refuses an empty description."""
-    description, parameters = _plain(spec)
-    described = {"description": description} if description else {}
-    return {"toolSpec": {"name": spec.name, **described, "inputSchema": {"json": parameters}}}
-
-
 def mcp(spec: ToolSpec) -> dict[str, Any]:
     """Return a tool as an MCP server lists it."""
     return {"name": spec.name, "description": spec.description, "inputSchema": dict(spec.parameters)}
@@ -100,13 +92,6 @@ def anthropic_output(output: OutputSchema) -> dict[str, Any] | None:
     """Return the `output_config.format` of the Messages API; None for a schema that it would refuse."""
     schema = constrained_schema(output.schema, ANTHROPIC)
     return None if schema is None else {"type": "json_schema", "schema": schema}
-
-
-def converse_output(output: OutputSchema) -> dict[str, Any] | None:
-    """Return the `outputConfig` of the Converse API; None for a schema that it would refuse."""
-    schema = constrained_schema(output.schema, ANTHROPIC)
-    described = {"jsonSchema": {"name": output.name, "schema": json.dumps(schema)}}
-    return None if schema is None else {"textFormat": {"type": "json_schema", "structure": described}}
 
 
 def _openai_output(output: OutputSchema) -> dict[str, Any]:

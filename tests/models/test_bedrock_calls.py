@@ -76,8 +76,7 @@ def test_leaving_a_stream_closes_its_connection() -> None:
 def test_cancelling_closes_the_connection(hangs: Literal["at the start", "at the end"], stream: bool) -> None:
     async def cancel() -> None:
         asking = asyncio.create_task(anext(server.model().stream(ModelRequest([user("Hi")], stream=stream))))
-        while not server.requests:
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(server.asked.wait, 5)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
@@ -148,7 +147,7 @@ def failure(*answers: Answer, **settings: Any) -> ProviderError:
         (400, "ValidationException", "Invocation with on-demand throughput isn't supported.", "bad_request"),
         (400, "ValidationException", "Input is too long for requested model.", "too_long"),
         (403, "AccessDeniedException", "You don't have access to the model.", "permission"),
-        (403, "UnrecognizedClientException", "The security token included in the request is invalid.", "authentication"),
+        (403, "UnrecognizedClientException", "The security token is invalid.", "authentication"),
         (404, "ResourceNotFoundException", "Could not resolve the foundation model.", "not_found"),
         (408, "ModelTimeoutException", "Timed out.", "timeout"),
         (424, "ModelErrorException", "The model failed.", "server"),
@@ -192,7 +191,8 @@ def test_one_policy_of_retries_which_is_ours() -> None:
 
     busy = Answer({"message": "Too busy."}, 503, {"x-amzn-errortype": "ServiceUnavailableException"})
     slow = Answer({"message": "Slow down."}, 429, {"x-amzn-errortype": "ThrottlingException", "retry-after": "7"})
-    with converse_server(busy, slow, Answer(BEGIN + exception("throttlingException", "Slow.")), Answer(HELLO)) as server:
+    stopped = Answer(BEGIN + exception("throttlingException", "Slow."))
+    with converse_server(busy, slow, stopped, Answer(HELLO)) as server:
         settings = {"max_retries": 3, "sleep": wait, "dice": lambda: 1.0}
         assert events_of(server.model(**settings))[0] == Text("Hello")
         assert len(server.requests) == 4
@@ -288,6 +288,16 @@ def test_another_server_needs_neither_a_key_nor_a_region() -> None:
         assert events_of(asked)[0] == Text("Hello")
         assert "Authorization" not in server.requests[0]["headers"]
         assert repr(asked) == f"<bedrock:{CLAUDE} at {server.url.removeprefix('http://')}>"
+
+
+def test_a_url_with_credentials() -> None:
+    with converse_server(Answer({"message": "Who is ada:secret1?"}, 401)) as server:
+        asked = server.model(base_url=server.url.replace("//", "//ada:secret1@"), api_key=None)
+        _, error = answer(asked)
+        assert server.requests[0]["headers"]["Authorization"] == "Basic YWRhOnNlY3JldDE="
+    assert "secret1" not in f"{error} {asked!r}"
+    with pytest.raises(ConfigError, match="base_url must be a URL such as"):
+        server.model(base_url="ada:secret1@x")
 
 
 def test_settings_that_are_not_for_boto3() -> None:

@@ -70,10 +70,8 @@ def test_thinking_keeps_its_signature_and_its_encrypted_bytes() -> None:
         end("end_turn"),
     ) == [
         Thinking("Let me see."),
-        ProviderBlock(
-            "bedrock", {"reasoningContent": {"reasoningText": {"text": "Let me see.", "signature": "SIG"}}}, thinking=True
-        ),
-        ProviderBlock("bedrock", {"reasoningContent": {"redactedContent": "AP8="}}, thinking=True),
+        ProviderBlock("bedrock", {"type": "thinking", "thinking": "Let me see.", "signature": "SIG"}, thinking=True),
+        ProviderBlock("bedrock", {"type": "redacted_thinking", "data": "AP8="}, thinking=True),
         Finish("stop", "end_turn"),
     ]
 
@@ -145,6 +143,10 @@ def test_a_malformed_call_is_no_answer() -> None:
     assert read(end("malformed_tool_use")) == [UnreadCall("", ""), Finish("unknown", "malformed_tool_use")]
 
 
+CALL = {"type": "server_tool_use", "id": "s", "name": "nova_grounding"}
+RESULT = {"type": "server_tool_result", "tool_use_id": "s", "status": "success"}
+
+
 def test_what_the_service_calls_itself_is_a_block_of_the_provider() -> None:
     use = {"toolUseId": "s", "name": "nova_grounding", "type": "server_tool_use"}
     streamed = read(
@@ -159,16 +161,16 @@ def test_what_the_service_calls_itself_is_a_block_of_the_provider() -> None:
         stop(2),
         end("end_turn"),
     )
-    result = {"toolUseId": "s", "status": "success", "type": "nova_grounding_result", "content": [{"json": {"found": 1}}]}
-    content: list[dict[str, Any]] = [{"toolUse": {**use, "input": {"query": "x"}}}, {"toolResult": result}]
     assert streamed == [
-        *(ProviderBlock("bedrock", block) for block in content),
+        ProviderBlock("bedrock", {**CALL, "input": {"query": "x"}}),
+        ProviderBlock("bedrock", {**RESULT, "content": [{"json": {"found": 1}}], "kind": "nova_grounding_result"}),
         Text("One."),
         Finish("stop", "end_turn"),
     ]
+    result = {"toolUseId": "s", "type": "nova_grounding_result", "content": [{"json": {"found": 1}}]}
     cited = {"citationsContent": {"content": [{"text": "One."}], "citations": []}}
-    body = {"output": {"message": {"role": "assistant", "content": [*content, cited]}}, "stopReason": "end_turn"}
-    assert read(*events_of(body)) == streamed
+    content = [{"toolUse": {**use, "input": {"query": "x"}}}, {"toolResult": result}, cited]
+    assert read(*events_of({"output": {"message": {"content": content}}, "stopReason": "end_turn"})) == streamed
 
 
 def test_whole_response_goes_the_same_way() -> None:
@@ -191,15 +193,14 @@ def test_whole_response_goes_the_same_way() -> None:
     }
     assert read(*events_of(body)) == [
         Thinking("Hm."),
-        ProviderBlock("bedrock", {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "SIG"}}}, thinking=True),
-        ProviderBlock("bedrock", {"reasoningContent": {"redactedContent": "AP8="}}, thinking=True),
+        ProviderBlock("bedrock", {"type": "thinking", "thinking": "Hm.", "signature": "SIG"}, thinking=True),
+        ProviderBlock("bedrock", {"type": "redacted_thinking", "data": "AP8="}, thinking=True),
         Text("I add."),
         CallStart(0, "add", "t"),
         ArgumentDelta(0, '{"a": 1}'),
         CallStart(1, "ping", "u"),
-        ArgumentDelta(1, "{}"),
         CallEnd(0, ToolCall("t", "add", {"a": 1}, None, '{"a": 1}')),
-        CallEnd(1, ToolCall("u", "ping", {}, None, "{}")),
+        CallEnd(1, ToolCall("u", "ping")),
         Usage(3, 2),
         Finish("tool_calls", "tool_use"),
     ]

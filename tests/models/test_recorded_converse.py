@@ -21,7 +21,8 @@ from wire_rules import check_converse
 from agentkit.events import CallEnd, Event, Finish, ProviderBlock, Text, Thinking, Usage
 from agentkit.messages import user
 from agentkit.models import ModelRequest
-from agentkit.models.bedrock_body import converse_messages
+from agentkit.models.anthropic import anthropic_messages
+from agentkit.models.bedrock_body import content_of, converse_messages
 from agentkit.processor import ResponseProcessor
 from agentkit.tool.registry import ToolRegistry
 
@@ -80,7 +81,8 @@ def accumulated(stream: Any) -> dict[str, Any]:
 def theirs(body: dict[str, Any]) -> list[Any]:
     """The text, the calls, the usage and the reason of what boto3 returned or yielded."""
     content, usage = body["output"]["message"]["content"], body["usage"]
-    calls = [(b["toolUse"]["toolUseId"], b["toolUse"]["name"], b["toolUse"]["input"]) for b in content if "toolUse" in b]
+    uses = [block["toolUse"] for block in content if "toolUse" in block]
+    calls = [(use["toolUseId"], use["name"], use["input"]) for use in uses]
     cached, written = usage.get("cacheReadInputTokens", 0), usage.get("cacheWriteInputTokens", 0)
     counts = Usage(usage["inputTokens"] + cached + written, usage["outputTokens"], cached, written)
     return ["".join(b.get("text", "") for b in content), calls, counts, body["stopReason"]]
@@ -153,15 +155,16 @@ def test_thinking_and_parallel_calls_cut_anywhere(cuts: int) -> None:
     assert ours(events)[2] == Usage(1_007, 40, 1_000)
     thought = yielded["output"]["message"]["content"][0]["reasoningContent"]
     assert [e for e in events if isinstance(e, Thinking)] == [Thinking("Two cities: café, 東京.")]
-    assert [e.data["reasoningContent"] for e in events if isinstance(e, ProviderBlock)] == [
-        {"reasoningText": thought},
-        {"redactedContent": "AP8="},
+    assert [e.data for e in events if isinstance(e, ProviderBlock)] == [
+        {"type": "thinking", "thinking": thought["text"], "signature": thought["signature"]},
+        {"type": "redacted_thinking", "data": "AP8="},
     ]
 
 
 def test_events_that_boto3_does_not_know_are_ignored() -> None:
-    with converse_server(Answer(BEGIN + event("somethingNew", x=1) + delta(0, text="Hi") + stop(0) + end("end_turn"))) as s:
-        assert answer(s.model())[0] == [Text("Hi"), Usage(10, 2), Finish("stop", "end_turn")]
+    new = event("somethingNew", x=1)
+    with converse_server(Answer(BEGIN + new + delta(0, text="Hi") + stop(0) + end("end_turn"))) as server:
+        assert answer(server.model())[0] == [Text("Hi"), Usage(10, 2), Finish("stop", "end_turn")]
 
 
 @pytest.mark.parametrize("cut", [len(BEGIN) - 1, len(BEGIN) + 20, len(THOUGHT) // 2, len(THOUGHT) - 400])
@@ -196,7 +199,7 @@ def test_what_came_in_can_be_sent_back(row: dict[str, Any]) -> None:
                 pass
         return [user("Hi"), read.message, *read.results, user("Go on")]
 
-    sent = converse_messages(asyncio.run(turn()), "bedrock")
+    sent = converse_messages(anthropic_messages(asyncio.run(turn()), "bedrock", content=content_of))
     check_converse(sent)
     assert [b["toolUse"] for b in sent[1]["content"] if "toolUse" in b] == [
         {k: v for k, v in b["toolUse"].items() if k != "type"}

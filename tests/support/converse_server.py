@@ -87,6 +87,8 @@ class ConverseServer:
     url: str
     requests: list[dict[str, Any]] = field(default_factory=list)
     """The path, the headers, and the body of each request."""
+    asked: threading.Event = field(default_factory=threading.Event)
+    """Set at the first request."""
     left: threading.Event = field(default_factory=threading.Event)
     """Set when a client closed a connection that hung."""
 
@@ -106,6 +108,7 @@ def converse_server(*answers: Answer) -> Iterator[ConverseServer]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             seen.requests.append({"path": self.path, "headers": dict(self.headers), "body": body})
+            seen.asked.set()
             answer = answers[min(len(seen.requests), len(answers)) - 1]
             if answer.hangs == "at the start":
                 self.hang()
