@@ -60,7 +60,9 @@ def add(commands: Any) -> None:
         ),
     )
     tools.add_argument("tools", **TOOLS, help="such as agentkit_tools.files:Files")
-    tools.add_argument("--json", metavar="FLAVOUR", help="print the schemas: chat, responses, strict, anthropic or mcp")
+    tools.add_argument(
+        "--json", metavar="FLAVOUR", help="print the schemas: chat, responses, strict, anthropic, gemini or mcp"
+    )
     tools.set_defaults(run=run_tools)
 
 

@@ -42,7 +42,7 @@ def add_model(command: argparse.ArgumentParser, *, repeated: bool = False) -> No
         "-m",
         "--model",
         metavar="NAME",
-        help=f"such as openai:gpt-5, anthropic:…, responses:…; or module:name, a model object of Python{more}",
+        help=f"such as openai:gpt-5, anthropic:…, gemini:…; or module:name, a model object of Python{more}",
         **several,
     )
     command.add_argument("--base-url", metavar="URL", help="of a compatible server, such as http://127.0.0.1:8000/v1")
@@ -194,7 +194,9 @@ def load_model(reference: str) -> Model:
     try:
         found = load(reference)
     except ConfigError as e:
-        providers = "a provider's model is openai:NAME, responses:NAME or anthropic:NAME"
+        from agentkit.models.model_strings import PROVIDERS
+
+        providers = f"a provider's model is one of {', '.join(f'{prefix}:NAME' for prefix in PROVIDERS)}"
         raise ConfigError(f"--model {then(str(e), providers)}") from e
     made: Any = found() if isinstance(found, Callable) and lacking(found, Model) else found  # type: ignore[arg-type]
     if missing := lacking(made, Model):

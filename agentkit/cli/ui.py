@@ -9,7 +9,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from tempfile import mkdtemp
@@ -199,12 +199,13 @@ def _option(choice: ModelChoice, model: Model) -> ModelOption:
 
 def _load_sdks(models: Iterable[str]) -> None:
     """Load the SDKs of these models: at the first message, all of the page would wait for them."""
-    from agentkit.models.vendors import ANTHROPIC, OPENAI
+    from agentkit.models.vendors import ANTHROPIC, GOOGLE, OPENAI
 
-    vendors = {"openai": OPENAI, "responses": OPENAI, "anthropic": ANTHROPIC}
+    vendors = {"openai": OPENAI, "responses": OPENAI, "anthropic": ANTHROPIC, "gemini": GOOGLE}
     for vendor in {vendors.get(name.partition(":")[0]) for name in models}:
         if vendor is not None:
-            import_module(vendor.sdk)
+            with suppress(ModuleNotFoundError):  # the first message says what has to be installed
+                import_module(vendor.sdk)
 
 
 def _page(found: PageAgent) -> Page:

@@ -376,6 +376,7 @@ FLAVOURS: Final[Words] = {
     **dict.fromkeys(("openai_responses", "response"), "responses"),
     "openai_strict": "strict",
     "claude": "anthropic",
+    **dict.fromkeys(("google", "vertex"), "gemini"),
 }
 
 TOOL_CHOICE: Final[Words] = {"any": "required", "must": "required", "force": "required", "off": "none"}

@@ -16,14 +16,14 @@ PROVIDERS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("gpt", "chatgpt", "chat", "openai-chat", "openai-chat-completions"), "openai"),
     **dict.fromkeys(("openai-responses", "openai_responses"), "responses"),
     **dict.fromkeys(("claude", "anthropic-ai"), "anthropic"),
+    **dict.fromkeys(
+        ("google", "google-genai", "google_genai", "google-gla", "google_vertexai", "vertex_ai", "google-vertex"),
+        "gemini",
+    ),
 }
 """Other names for our prefixes."""
 
 SERVERS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        ("google", "gemini", "google_genai", "google-gla", "google_vertexai", "vertex_ai", "google-vertex"),
-        "https://generativelanguage.googleapis.com/v1beta/openai/",
-    ),
     **dict.fromkeys(("azure", "azure_openai", "azure_ai"), "https://RESOURCE.openai.azure.com/openai/v1/"),
     **dict.fromkeys(("bedrock", "bedrock_converse"), "https://bedrock-runtime.REGION.amazonaws.com/openai/v1"),
     "ollama": "http://127.0.0.1:11434/v1",
@@ -47,14 +47,18 @@ ROUTERS: Final = frozenset(("litellm", "any-llm", "models"))
 FAMILIES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("gpt", "chatgpt", "o1", "o3", "o4", "codex"), "openai"),
     **dict.fromkeys(("claude", "sonnet", "opus", "haiku"), "anthropic"),
-    "gemini": "google",
+    "gemini": "gemini",
     "grok": "xai",
     **dict.fromkeys(("mistral", "mixtral", "codestral", "magistral", "ministral", "devstral"), "mistral"),
     "deepseek": "deepseek",
 }
 """How a model's name begins, and who has it. The weights of all others are open: any server may have them."""
 
-_FULL: Final[Mapping[str, str]] = {"openai": "gpt-5", "anthropic": "claude-sonnet-5"}
+_FULL: Final[Mapping[str, str]] = {
+    "openai": "gpt-5",
+    "anthropic": "claude-sonnet-5",
+    "gemini": "gemini-3.5-flash",
+}
 """A complete name, for incomplete ones."""
 
 _ADDRESS = re.compile(r"https?:|localhost\b|[\d.]+:\d+|[\w.-]+\.[a-z]+(?::\d+)?/", re.IGNORECASE)
@@ -80,7 +84,7 @@ def model_hint(name: str, ours: Collection[str], *, shell: bool = False) -> str:
     prefix, id = _split_prefix(said, ours)
     near = nearest(prefix, ours, PROVIDERS) if prefix not in SERVERS else None
     provider = near if prefix else _family(id, ours)
-    if not id or (not prefix and nearest(id, ours) == id):
+    if not id or (not prefix and nearest(id, ours) == id and id not in FAMILIES):
         return f"; the model's name is missing after {(prefix or id)!r}"
     if provider is not None:
         return _ours(provider, id)

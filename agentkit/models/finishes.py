@@ -26,6 +26,7 @@ _ENDINGS: Final[Mapping[FinishReason, tuple[str, ...]]] = {
         *("max_length", "max_new_tokens", "max_completion_tokens", "token_limit", "limit"),  # local servers, watsonx
         *("model_length", "model_context_window_exceeded"),  # Mistral; Anthropic, Bedrock, GLM: the context is full
         *("context_length", "context_length_exceeded", "context_window_exceeded", "error_limit"),  # … Cohere
+        "continuation",  # Google: the limit of one request
         *("repetition", "repetition_truncation"),  # vLLM; MiMo: the text was cut because it went in circles
     ),
     "content_filter": (

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from agentkit.checks.unicode import clean
-from agentkit.errors import ConfigError
+from agentkit.errors import ConfigError, install_command
 from agentkit.messages import (
     AssistantMessage,
     FilePart,
@@ -43,10 +43,10 @@ FILES: Final = FilesTaken(*(("text/*", "application/*", "audio/*", "video/*"),) 
 """What it takes: the API itself refuses the types that a model cannot read. Source: Google, "File input methods"."""
 
 IDS: Final = valid_history.IdRule(limit=64)
-"""Ours, which are not sent: a call goes back under the id that Google gave it, or without one, by its name."""
+"""The rule for agentkit's ids, which are not sent: a call goes back with the id that Google gave it, or with none."""
 
 _THIRD: Final = re.compile(r"(?:.*/)?gemini-(?:[3-9]|\d\d)")
-"""Models from Gemini 3 on: they require signatures, take images in results, and a schema beside tools."""
+"""Models from Gemini 3 on: they require signatures, take images in results, and a schema together with tools."""
 
 UNSIGNED: Final = "skip_thought_signature_validator"
 """The signature of a call that another model made. Source: Google, "Thought signatures", FAQ."""
@@ -87,7 +87,7 @@ def gemini_contents(
 ) -> list[dict[str, Any]]:
     """A conversation as contents of user and model in turn; system text is omitted.
 
-    Results have a content to themselves: a model overlooks a user's text beside them. Source: pydantic-ai#4210.
+    No content has results and a user's text: some models overlook the text. Source: pydantic-ai#4210.
     """
     make = partial(_contents, provider=provider, written=written, third=third)
     sent = (rendered or RenderCache()).of(("gemini", provider, third), messages, make, (written,))
@@ -142,7 +142,7 @@ def _file(part: ImagePart | FilePart) -> dict[str, Any]:
 
 
 def _result(message: ToolMessage, call: Mapping[str, Any], third: bool) -> list[dict[str, Any]]:
-    """A result; images stand in it, or after it for models that take none there."""
+    """A result with its images, which follow it for models that take none in it."""
     key = "output" if message.error is None else "error"
     images = [_file(part) for part in message.content if isinstance(part, ImagePart)]
     response: dict[str, Any] = {name: call[name] for name in ("id", "name") if name in call}
@@ -176,7 +176,7 @@ def _signed(parts: Iterable[dict[str, Any]], third: bool) -> Iterator[dict[str, 
         elif waiting:
             yield {"text": "", **waiting}
         waiting = part if part.keys() == {SIGNATURE} else {}
-        if "functionCall" in part and not called:  # those beside it have none
+        if "functionCall" in part and not called:  # further calls have none
             part, called = {SIGNATURE: UNSIGNED, **part}, True
         if not waiting:
             yield part
@@ -227,8 +227,11 @@ class GeminiModel(RemoteModel):
         return GeminiWire(self.provider, schemas)
 
     def _made_client(self) -> SentRequests:
-        from google.auth.exceptions import GoogleAuthError
-        from google.genai import Client
+        try:
+            from google.auth.exceptions import GoogleAuthError
+            from google.genai import Client
+        except ModuleNotFoundError as e:
+            raise ConfigError(f"{self.name} needs Google's SDK: {install_command('gemini')}") from e
 
         def made(http_client: Any) -> Any:
             url = self._address.url

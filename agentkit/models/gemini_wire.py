@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agentkit.checks.unicode import clean
 from agentkit.events import Finish, SourceEvent, Text, Thinking, Usage
-from agentkit.models.finishes import finish, retracts
+from agentkit.models.finishes import finish
 from agentkit.models.native import NativeCalls, provider_block
 from agentkit.models.stream_errors import raise_error
 from agentkit.models.wire import WireEvent, count_of, items_of, json_text_of, make_usage, mapping_of, text_of
@@ -23,7 +23,7 @@ ABOUT_REPLY: Final = (
     *("groundingMetadata", "urlContextMetadata", "citationMetadata", "safetyRatings"),
     *("logprobsResult", "groundingAttributions"),
 )
-"""The fields beside a reply's parts that say something about it. They are kept, and not sent back."""
+"""The fields of a candidate that say something about its parts. They are kept, and not sent back."""
 
 _UNREAD_CALLS: Final = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL")
 """The ends of replies with a call that Google could not read, or that nobody offered; `finishMessage` quotes it."""
@@ -39,8 +39,6 @@ class GeminiWire:
         schemas: those of the offered tools, by name.
     """
 
-    over = False  # the stream has no event for its end; its usage comes with the last part, or after it
-
     def __init__(self, provider: str, schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
         self.provider = provider
         self._calls = NativeCalls(provider, marks_ends=True, schemas=schemas)
@@ -55,6 +53,11 @@ class GeminiWire:
         return self._finish is not None
 
     @property
+    def over(self) -> bool:
+        """Return whether nothing more will arrive: the usage comes with the end, or after it."""
+        return self.done and self._usage is not None
+
+    @property
     def called(self) -> bool:
         """Return whether the response has a call."""
         return bool(self._calls.all)
@@ -64,6 +67,8 @@ class GeminiWire:
         raise_error(event)
         if usage := mapping_of(event.get("usageMetadata")):
             self._usage = usage_of(usage)
+        if self.done:
+            return []  # repeated, perhaps by a proxy
         if blocked := text_of(mapping_of(event.get("promptFeedback")).get("blockReason")):
             self._finish, self._blocked = blocked, True
         candidates = items_of(event.get("candidates"))
@@ -88,8 +93,7 @@ class GeminiWire:
         reason = text_of(candidate.get("finishReason"))
         if reason in _UNREAD_CALLS:
             self._calls.lost.append(clean(text_of(candidate.get("finishMessage")) or reason))
-        if reason and not retracts(self._finish):
-            self._finish = reason
+        self._finish = reason or None
         return events
 
     def _part(self, part: Mapping[str, Any]) -> list[SourceEvent]:
@@ -117,7 +121,7 @@ class GeminiWire:
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """The usage of a response: thinking is counted beside the reply, and what its own tools read beside the prompt."""
+    """The usage of a response. Google counts thinking separately from the reply, and its tools' input from the prompt."""
     thoughts = count_of(usage.get("thoughtsTokenCount"))
     return make_usage(
         prompt=count_of(usage.get("promptTokenCount")) + count_of(usage.get("toolUsePromptTokenCount")),

@@ -33,11 +33,12 @@ class ModelSettings:
     """The settings for all requests of one model.
 
     Args:
-        base_url: the URL of a compatible server; None for the provider's own, or the one in `OPENAI_BASE_URL` or
-            `ANTHROPIC_BASE_URL`.
+        base_url: the URL of a compatible server; None for the provider's own, or the one in `OPENAI_BASE_URL`,
+            `ANTHROPIC_BASE_URL` or `GOOGLE_GEMINI_BASE_URL`.
         server: the kind of server at `base_url`: `vllm`, `sglang`, `llamacpp`, `ollama` or `lmstudio`. With a `format`
             it is then requested to leave the calls in the text, by the fields that it expects.
-        api_key: None uses `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`. With a `base_url` it may be missing.
+        api_key: None uses `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`. With a `base_url` it may be
+            missing.
         timeout: seconds without a byte from the server before the request fails; not a limit on a whole response.
         max_response: the maximum size of one response in bytes, decompressed.
         linger: seconds to wait for the usage of a response that has finished, if the server neither sends it nor ends
@@ -104,7 +105,8 @@ class ModelOptions(ModelSettings):
     """The options of `model(…)`: the settings of the model that it creates, and these.
 
     Args:
-        name: `openai:…` (chat completions), `responses:…` or `anthropic:…`, then the provider's name of the model.
+        name: `openai:…` (chat completions), `responses:…`, `anthropic:…` or `gemini:…`, then the provider's name of the
+            model.
         format: make it write its calls as text in this format (`xml`, `invoke`, `hermes`, …, or your own `Format`)
             instead of native calls.
         constrained: constrain those calls by a grammar, in the form that `server` expects: `vllm`, `sglang` or

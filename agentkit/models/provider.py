@@ -1,4 +1,4 @@
-"""A model behind an SDK on httpx2: its address and its key, its requests, and the raw responses to them.
+"""A model of an SDK on httpx2: its address and its key, its requests, and the raw responses to them.
 
 Knows no provider: each supplies its vendor, its request body and its wire.
 """

@@ -158,7 +158,9 @@ def provider_error(
         status=status,
         code=code,
         retry_after=delay if (asked_for := retry_after(headers, time.time())) is None else asked_for,
-        request_id=without_secrets(getattr(error, "request_id", None) or request_id, secrets),
+        request_id=without_secrets(
+            getattr(error, "request_id", None) or headers.get("x-request-id") or request_id, secrets
+        ),
         body=body,
         advice={"true": True, "false": False}.get(str(headers.get("x-should-retry"))),
     )
@@ -255,20 +257,28 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def _answer(error: Exception) -> tuple[Any, Any]:
     """The status and the body of an answer, where an SDK's exception has them: Google's has a `code` and `details`."""
-    names = ("code", "details") if hasattr(error, "details") else ("status_code", "body")
-    return getattr(error, names[0], None), getattr(error, names[1], None)
+    if not _is_googles(error):
+        return getattr(error, "status_code", None), getattr(error, "body", None)
+    body: Any = getattr(error, "details", None)
+    text = isinstance(body, Mapping) and body.keys() == {"message", "status"}  # how it has a body that is not JSON
+    return getattr(error, "code", None), body["message"] if text else body
+
+
+def _is_googles(error: Exception) -> bool:
+    return hasattr(error, "details") and not hasattr(error, "status_code")
 
 
 def _code_and_delay(error: Exception, reported: ErrorInStream | None) -> tuple[str | None, float | None]:
     """The code of a failure, and the seconds that its body asks to wait: Google's have both in `details`."""
-    said = reported.body if reported is not None else None
-    if not hasattr(error, "details") or not isinstance(said, Mapping):
-        return reported.code if reported is not None else None, None
+    if reported is None:
+        return None, None
+    if not _is_googles(error) or not isinstance(said := reported.body, Mapping):
+        return reported.code, None
     details = items_of(said.get("details"))
     reasons = [text_of(one.get("reason")) for one in details]
     delays = [re.fullmatch(r"(\d+(?:\.\d+)?)s", text_of(one.get("retryDelay"))) for one in details]
-    code = _WRONG_KEY if _WRONG_KEY in reasons else text_of(said.get("status")) or None
-    return code, next((float(delay[1]) for delay in delays if delay), None)
+    code = _WRONG_KEY if _WRONG_KEY in reasons else text_of(said.get("status"))
+    return code or reported.code, next((float(delay[1]) for delay in delays if delay), None)
 
 
 def _kind_of_request(code: str | None, said: str) -> ProviderErrorKind:

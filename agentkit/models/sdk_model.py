@@ -46,7 +46,7 @@ class Reception:
 
     Attributes:
         request_id: the provider's id of the request, once it answers.
-        body: the bytes so far; None if no response has begun.
+        body: the bytes so far; None before that.
     """
 
     request_id: str | None = None

@@ -5,6 +5,7 @@ Knows httpx2 and no provider. A hook of the HTTP client takes each response befo
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -90,10 +91,13 @@ async def _prepare(request: httpx2.Request) -> None:
 
 
 async def _take(response: httpx2.Response) -> None:
-    """A hook: take a good response; the SDK gets an empty one in its place."""
+    """A hook: take a good response; the SDK gets an empty one in its place, and an error that it can read."""
     import httpx2
 
     sent = _SENT.get()
+    if sent is not None and response.status_code >= 300:
+        body: Any = response.stream  # which may be iterated either way
+        response.stream = httpx2.ByteStream(_not_deep(b"".join([piece async for piece in body])))
     if sent is None or response.status_code != 200:
         return
     sent.http_response = httpx2.Response(
@@ -101,3 +105,14 @@ async def _take(response: httpx2.Response) -> None:
     )
     response.headers.pop("content-encoding", None)
     response.stream = httpx2.ByteStream(b"")
+
+
+def _not_deep(body: bytes) -> bytes:
+    """The body of an error, or words in its place if Python cannot read JSON that is nested so deep."""
+    try:
+        json.loads(body)
+    except RecursionError:
+        return b"the error is nested too deep to be read"
+    except ValueError:
+        pass
+    return body

@@ -89,7 +89,7 @@ GOOGLE: Final = Vendor(
     sdk="google.genai",
     client="Client",
     error="errors.APIError",
-    adds_version="/v1beta/models",
+    adds_version="a version, such as /v1",
     clouds=("aiplatform.googleapis.com",),
 )
 

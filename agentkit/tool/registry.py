@@ -160,7 +160,7 @@ class ToolRegistry:
 
         Args:
             flavour: `chat` (OpenAI chat completions and compatible servers), `responses`, `strict` (chat completions in
-                strict mode; see `strict_report`), `anthropic`, or `mcp`.
+                strict mode; see `strict_report`), `anthropic`, `gemini`, or `mcp`.
             names: which tools; None for all except those declared only by `@xml_schema`.
 
         Raises:

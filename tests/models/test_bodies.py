@@ -39,6 +39,7 @@ CLAUDE = b"".join(
         {"type": "message_stop"},
     )
 )
+GEMINI = b'data: {"candidates": [{"content": {"parts": [{"text": "Hi"}]}, "finishReason": "STOP"}]}\n\n'
 COMPLETED = (
     b'data: {"type": "response.output_text.delta", "output_index": 0, "delta": "Hi"}\n\n'
     b'data: {"type": "response.completed", "response": {"status": "completed"}}\n\n'
@@ -86,7 +87,12 @@ def failure(*steps: Any, **settings: Any) -> ProviderError:
 @pytest.mark.parametrize("beat", [(30.0,), (BEAT, 0.05) * 200], ids=["silence", "keep-alives"])
 @pytest.mark.parametrize(
     ("prefix", "path", "body"),
-    [("openai", "/v1", HI + STOP), ("responses", "/v1", COMPLETED), ("anthropic", "", CLAUDE)],
+    [
+        ("openai", "/v1", HI + STOP),
+        ("responses", "/v1", COMPLETED),
+        ("anthropic", "", CLAUDE),
+        ("gemini", "", GEMINI),
+    ],
 )
 def test_a_finished_response_ends_without_the_connection(
     prefix: str, path: str, body: bytes, beat: tuple[Step, ...]
@@ -125,6 +131,11 @@ CALLING = {
         {"type": "content_block_stop", "index": 1},
         {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
         {"type": "message_stop"},
+    ),
+    "gemini": data(
+        {"candidates": [{"content": {"parts": [{"text": "Hi"}]}}]},
+        {"candidates": [{"content": {"parts": [{"functionCall": {"name": "pay", "args": {"to": "Al"}}}]}}]},
+        {"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 1}},
     ),
 }
 
@@ -217,6 +228,7 @@ def test_a_stream_that_is_none() -> None:
     [
         ("openai", "", "(base_url has no path; most servers answer under /v1)"),
         ("anthropic", "/v1", "(base_url ends in /v1, and the SDK adds /v1/messages)"),
+        ("gemini", "/v1beta", "(base_url ends in /v1beta, and the SDK adds a version, such as /v1)"),
     ],
 )
 def test_an_address_that_nobody_knows_there(prefix: str, path: str, said: str) -> None:
@@ -284,7 +296,7 @@ def test_an_exception_of_the_caller_stays_whole() -> None:
     assert asyncio.run(run(given := object())) is given
 
 
-@pytest.mark.parametrize("prefix", ["openai", "responses", "anthropic"])
+@pytest.mark.parametrize("prefix", ["openai", "responses", "anthropic", "gemini"])
 @pytest.mark.parametrize("status", [b"200 OK", b"401 Unauthorized"])
 def test_nothing_shows_a_secret(prefix: str, status: bytes) -> None:
     """Not the key, nor the credentials in the address: in no repr, log or error, wherever the server repeats them."""
@@ -321,7 +333,7 @@ def test_nothing_shows_a_secret(prefix: str, status: bytes) -> None:
     for secret in (KEY, PASSWORD, "canary%20password"):
         assert secret not in shown
     asked = heads[0].split(b"\r\n")
-    assert b"?key=%s&version=3 HTTP" % KEY.encode() in asked[0]
+    assert b"key=%s&version=3 HTTP" % KEY.encode() in asked[0]
     assert b"authorization: basic" in heads[0].lower()
 
 
@@ -341,7 +353,7 @@ def test_settings_show_what_is_no_secret() -> None:
 # ---------------------------------------------------------------- nothing to say
 
 
-@pytest.mark.parametrize("prefix", ["openai", "responses", "anthropic"])
+@pytest.mark.parametrize("prefix", ["openai", "responses", "anthropic", "gemini"])
 def test_an_empty_conversation_is_not_sent(prefix: str) -> None:
     made = model(f"{prefix}:m", base_url="http://127.0.0.1:9/v1", api_key="k")
 

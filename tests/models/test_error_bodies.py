@@ -22,7 +22,7 @@ from agentkit.models import ModelRequest, model
 from agentkit.models.provider import RemoteModel
 from agentkit.testing import Recording, Replay
 
-PREFIXES = ["openai", "responses", "anthropic"]
+PREFIXES = ["openai", "responses", "anthropic", "gemini"]
 MIB = 1024 * 1024
 
 

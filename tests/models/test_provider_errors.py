@@ -23,7 +23,7 @@ from agentkit.models.retry import Retry
 from agentkit.testing import Recording, Replay
 from agentkit.toolspec import ToolSpec
 
-PREFIXES = ["openai", "responses", "anthropic"]
+PREFIXES = ["openai", "responses", "anthropic", "gemini"]
 REFUSED = {"type": "error", "error": {"type": "some_error", "message": "No."}}
 KEY = "canary-0123456789abcdef"
 
@@ -34,6 +34,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "output": [{"type": "message", "content": [{"type": "output_text", "text": "Hi"}]}],
     },
     "anthropic": {"type": "message", "content": [{"type": "text", "text": "Hi"}], "stop_reason": "end_turn"},
+    "gemini": {"candidates": [{"content": {"parts": [{"text": "Hi"}]}, "finishReason": "STOP"}]},
 }
 
 
@@ -53,6 +54,7 @@ PARTIAL = {
         '{"type": "message_start", "message": {"usage": {"input_tokens": 3}}}',
         '{"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Hel"}}',
     ),
+    "gemini": sse('{"candidates": [{"content": {"parts": [{"text": "Hel"}]}}]}'),
 }
 
 
@@ -181,6 +183,7 @@ IN_STREAM = {
         '{"type": "response.failed", "response": {"error": {"message": "Sorry", "code": "server_error"}}}'
     ),
     "anthropic": sse('{"type": "error", "error": {"type": "api_error", "message": "Sorry"}}'),
+    "gemini": sse('{"error": {"code": 500, "message": "Sorry", "status": "INTERNAL"}}'),
 }
 
 

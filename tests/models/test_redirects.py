@@ -14,7 +14,7 @@ from agentkit.errors import ProviderError
 from agentkit.messages import user
 from agentkit.models import ModelRequest, model
 
-PREFIXES = ["openai", "responses", "anthropic"]
+PREFIXES = ["openai", "responses", "anthropic", "gemini"]
 SECRETS = {"api-key": "AZURE-KEY", "X-Gateway-Token": "GW-TOKEN", "Cookie": "session=1"}
 NOT_FOUND = b"HTTP/1.1 404 X\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno"
 

@@ -23,6 +23,7 @@ from agentkit.messages import (
     user,
 )
 from agentkit.models.anthropic import anthropic_messages
+from agentkit.models.gemini import gemini_contents
 from agentkit.models.openai import chat_messages
 from agentkit.models.render_cache import Make, RenderCache
 from agentkit.models.responses import responses_input
@@ -41,6 +42,7 @@ FORMS: list[tuple[Callable[..., list[Any]], str]] = [
     (chat_messages, "openai"),
     (anthropic_messages, "anthropic"),
     (responses_input, "responses"),
+    (gemini_contents, "gemini"),
     (as_text, ""),
 ]
 

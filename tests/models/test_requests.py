@@ -29,6 +29,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "openai": {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]},
     "responses": {"status": "completed", "output": []},
     "anthropic": {"type": "message", "content": [], "stop_reason": "end_turn"},
+    "gemini": {"candidates": [{"finishReason": "STOP"}]},
 }
 
 PNG = ImagePart(data=b"png")

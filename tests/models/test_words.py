@@ -29,7 +29,9 @@ from agentkit.testing import ScriptedModel
 from models.test_requests import sent
 
 WIRES = [
-    (prefix, format) for prefix in ("openai", "responses", "anthropic") for format in (None, "xml", "hermes", "invoke")
+    (prefix, format)
+    for prefix in ("openai", "responses", "anthropic", "gemini")
+    for format in (None, "xml", "hermes", "invoke")
 ]
 
 PNG = ImagePart(b"png")

@@ -688,8 +688,8 @@ def test_an_unknown_tool_or_flavour_is_named_with_those_that_are_there() -> None
         registry.unregister("write")
     with pytest.raises(SchemaError, match=r"no tool is registered as 'write' \(registered: 'read'\)"):
         registry.specs(["write"])
-    with pytest.raises(ConfigError, match="there is no flavour of schemas 'gemini'; there are chat, responses"):
-        registry.get_openapi_schemas("gemini")
+    with pytest.raises(ConfigError, match="there is no flavour of schemas 'cohere'; there are chat, responses"):
+        registry.get_openapi_schemas("cohere")
 
 
 def test_a_method_that_forgot_self() -> None:
