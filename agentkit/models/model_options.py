@@ -49,8 +49,8 @@ class ModelSettings:
             16,384.
         temperature: used if a request sets none.
         cache: whether to mark requests for the provider's prompt cache: tools, system prompt and conversation.
-            Anthropic, also on Bedrock, caches nothing without marks, and charges a quarter more for what is written and
-            nine tenths less for what is read again. The others cache automatically.
+            Anthropic and Bedrock cache nothing without marks, and charge a quarter more for what is written and nine
+            tenths less for what is read again. The others cache automatically.
         extra: further fields of the request's body, such as `{"reasoning_effort": "low"}`. They override agentkit's
             own, and None removes a field.
         headers: further HTTP headers.
@@ -105,8 +105,8 @@ class ModelOptions(ModelSettings):
     """The options of `model(…)`: the settings of the model that it creates, and these.
 
     Args:
-        name: `openai:…` (chat completions), `responses:…`, `anthropic:…`, `gemini:…` or `bedrock:…`, then the provider's name
-            of the model.
+        name: `openai:…` (chat completions), `responses:…`, `anthropic:…`, `gemini:…` or `bedrock:…`, then the
+            provider's name of the model.
         format: make it write its calls as text in this format (`xml`, `invoke`, `hermes`, …, or your own `Format`)
             instead of native calls.
         constrained: constrain those calls by a grammar, in the form that `server` expects: `vllm`, `sglang` or
