@@ -45,7 +45,7 @@ FILES: Final = FilesTaken(*(("text/*", "application/*", "audio/*", "video/*"),) 
 IDS: Final = valid_history.IdRule(limit=64)
 """The rule for agentkit's ids, which are not sent: a call goes back with the id that Google gave it, or with none."""
 
-_THIRD: Final = re.compile(r"(?:.*/)?gemini-(?:[3-9]|\d\d)")
+_THIRD: Final = re.compile(r"(?:.*/)?gemini-(?:[3-9]|\d\d|[a-z-]+-latest$)")
 """Models from Gemini 3 on: they require signatures, take images in results, and a schema together with tools."""
 
 UNSIGNED: Final = "skip_thought_signature_validator"
@@ -210,7 +210,7 @@ class GeminiModel(RemoteModel):
         super().__init__(model, settings)
 
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
-        if valid_history.may_call(request) and not _THIRD.match(self.model):
+        if request.tools and not _THIRD.match(self.model):
             # "Function calling with a response mime type: 'application/json' is unsupported"
             request = valid_history.output_in_prompt(request, constrained=False)
         check_files(self.name, request.messages, FILES)

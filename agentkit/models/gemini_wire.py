@@ -121,7 +121,7 @@ class GeminiWire:
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """The usage of a response. Google counts thinking separately from the reply, and its tools' input from the prompt."""
+    """The usage of a response. Google counts neither thinking as reply, nor its tools' input as prompt."""
     thoughts = count_of(usage.get("thoughtsTokenCount"))
     return make_usage(
         prompt=count_of(usage.get("promptTokenCount")) + count_of(usage.get("toolUsePromptTokenCount")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import os
 from pathlib import Path
@@ -154,6 +155,7 @@ def test_a_schema_for_the_reply() -> None:
     config = {"responseMimeType": "application/json", "responseJsonSchema": dict(OK.schema)}
     assert sent(output_schema=OK)["generationConfig"] == config
     assert sent(output_schema=OK, tools=(ADD,))["generationConfig"] == config
+    assert sent(output_schema=OK, tools=(ADD,), name="gemini-flash-latest")["generationConfig"] == config
 
 
 def test_before_gemini_3_a_schema_beside_tools_is_in_the_instructions() -> None:
@@ -291,6 +293,12 @@ def test_a_blocked_prompt(why: str) -> None:
         assert events == [Usage(3, 0, 0, 0, 0), Finish("content_filter", why)]
 
 
+def test_a_packed_response() -> None:
+    packed = gzip.compress(sse(whole({"text": "Hi"})).encode())
+    tape = Replay([Recording(packed, headers={"content-encoding": "gzip", "content-type": "text/event-stream"})])
+    assert events_of(tape.model("gemini:m")) == [Text("Hi"), Finish("stop", "STOP")]
+
+
 def test_a_response_without_an_end_is_interrupted() -> None:
     tape = Replay([sse(whole({"text": "Hel"}, finishReason=""))])
     events, error = answer(tape.model("gemini:m"))
@@ -330,7 +338,7 @@ def test_only_the_first_candidate_is_read() -> None:
 # ---------------------------------------------------------------- signatures
 
 
-def test_signatures_go_back_to_the_part_that_they_came_with() -> None:
+def test_signatures_go_back_to_the_part_that_they_came_with(tmp_path: Path) -> None:
     """Also after the thread was stored and read again; to nobody else."""
     parts = [
         {"text": "I think.", "thought": True, "thoughtSignature": "AAAA"},
@@ -350,10 +358,7 @@ def test_signatures_go_back_to_the_part_that_they_came_with() -> None:
             await threads.say("t", "Bye", model=tape.model("gemini:gemini-3-x"))
             return await threads.get_llm_messages("t")
 
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        stored = asyncio.run(talk(Path(folder) / "chat.db"))
+    stored = asyncio.run(talk(tmp_path / "chat.db"))
     for request in tape.requests[1:]:
         assert request["contents"][1] == {"role": "model", "parts": parts}
         assert request["contents"][2] == {"role": "user", "parts": results}
