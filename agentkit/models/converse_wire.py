@@ -86,8 +86,8 @@ class ConverseWire(MessagesWire):
             yield from (one for piece in cited for one in self._deltas(at, piece))
         else:
             thought = mapping_of(mapping_of(block.get("reasoningContent")).get("reasoningText"))
-            pieces = [{"reasoningContent": {key: text}} for key, text in thought.items()] or [block]
-            yield from (one for piece in pieces for one in self._deltas(at, piece))
+            pieces: list[Mapping[str, Any]] = [{"reasoningContent": {key: text}} for key, text in thought.items()]
+            yield from (one for piece in pieces or [block] for one in self._deltas(at, piece))
 
     def _deltas(self, at: int, delta: Mapping[str, Any]) -> Iterator[WireEvent]:
         for kind, value in delta.items():
