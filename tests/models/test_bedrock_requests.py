@@ -44,7 +44,7 @@ PING = ToolSpec("ping", "", {"type": "object", "properties": {}})
 CALLED: list[Message] = [
     user("Add 1."),
     AssistantMessage((TextPart("I add."), ToolCall("t", "add", {"a": 1}))),
-    ToolMessage("t", "add", "2"),
+    ToolMessage("t", "add", (TextPart("2"),)),
 ]
 
 
@@ -93,7 +93,7 @@ def test_any_history_is_valid_for_converse(messages: list[Message]) -> None:
 
 
 def test_a_whole_request() -> None:
-    messages = [SystemMessage("Be brief."), *CALLED]
+    messages: list[Message] = [SystemMessage("Be brief."), *CALLED]
     options = {"max_tokens": 100, "temperature": 0.5, "stop": ("END",), "tool_choice": "required"}
     assert asked(messages, tools=[ADD, PING], **options) == {
         "system": [{"text": "Be brief."}],
@@ -135,9 +135,9 @@ def test_a_history_with_calls_declares_them_though_none_may_be_made(offered: dic
 def test_results_may_be_errors_images_and_empty() -> None:
     calls = AssistantMessage(tuple(ToolCall(id, "add") for id in "abc"))
     results = [
-        ToolMessage("a", "add", "No.", "tool_error"),
-        ToolMessage("b", "add", ("See:", ImagePart(b"\x89PNG\r\n\x1a\n"))),
-        ToolMessage("c", "add", " "),
+        ToolMessage("a", "add", (TextPart("No."),), "tool_error"),
+        ToolMessage("b", "add", (TextPart("See:"), ImagePart(b"\x89PNG\r\n\x1a\n"))),
+        ToolMessage("c", "add", (TextPart(" "),)),
     ]
     sent = asked([user("Hi"), calls, *results], tools=[ADD])["messages"][-1]["content"]
     assert [(b["toolResult"]["status"], b["toolResult"]["content"]) for b in sent] == [
@@ -209,7 +209,7 @@ def test_thinking_goes_back_unchanged_and_to_nobody_else() -> None:
             ToolCall("t", "add", {"a": 1}),
         )
     )
-    sent = sent_messages([user("Hi"), turn, ToolMessage("t", "add", "2")])[1]["content"]
+    sent = sent_messages([user("Hi"), turn, ToolMessage("t", "add", (TextPart("2"),))])[1]["content"]
     assert sent[:2] == [
         {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "SIG"}}},
         {"reasoningContent": {"redactedContent": b"\x00\xff"}},
@@ -257,7 +257,7 @@ def test_more_fields_of_the_api_and_of_the_model() -> None:
 def test_cache_points_stand_after_the_system_prompt_and_the_users_messages() -> None:
     long = "word " * 2_000
     pdf = FilePart(b"%PDF-1.7" + b" " * 100_000)
-    messages = [SystemMessage(long), user(long), AssistantMessage("Yes."), user("And this?", pdf)]
+    messages: list[Message] = [SystemMessage(long), user(long), AssistantMessage("Yes."), user("And this?", pdf)]
     sent = asked(messages, {"cache": True}, tools=[ADD])
     point = {"cachePoint": {"type": "default"}}
     assert sent["system"][1:] == [point]
