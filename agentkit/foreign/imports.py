@@ -75,6 +75,7 @@ FOREIGN: Final[Mapping[str, str]] = {
     **_same(_MODEL, "ChatOpenAI", "ChatAnthropic", "AsyncOpenAI", "OpenAI", "Anthropic", "AsyncAnthropic"),
     **_same(_MODEL, "init_chat_model", "LiteLLMModel", "OpenAIChatModel", "OpenAIChatCompletionsModel", "LLM"),
     **_same(_MODEL, "OpenAIResponsesModel", "OpenAIProvider", "set_default_openai_client", "set_default_openai_key"),
+    **_same(_MODEL, "GoogleModel", "ChatGoogleGenerativeAI", "ChatVertexAI", "Gemini"),
     **_same(_MODEL, "Client", "InferenceClientModel", "OpenAIServerModel", "make_llm_api_call", "LLMError"),
     **_same("each setting is an argument: Agent(…, temperature=0), or agent.run('…', temperature=0)", "ModelSettings"),
     **_same("each setting is an argument: Agent(…, temperature=0), or agent.run('…', temperature=0)", "RunConfig"),
