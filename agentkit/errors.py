@@ -86,7 +86,7 @@ class ProviderError(AgentkitError):
         message: the provider's message, preceded by its name and the status. Terminal control characters are escaped;
             `body` is unchanged.
         kind: the failure, in agentkit's own categories.
-        provider: `openai`, `anthropic`, `responses`, `gemini`, or the server's name.
+        provider: `openai`, `anthropic`, `responses`, `gemini`, `bedrock`, or the server's name.
         status: the HTTP status; None when there was no response.
         code: the provider's own code or type, such as `model_not_found`.
         retry_after: seconds to wait, as requested by the provider; None if it requested no delay.

@@ -168,8 +168,8 @@ class ThinkingPart:
 
     Args:
         text: the readable thinking; empty when the provider sent only an encrypted block.
-        provider: who wrote `data` and can read it again (`anthropic`, `responses`, `openai`, `gemini`); None without
-            `data`.
+        provider: who wrote `data` and can read it again (`anthropic`, `responses`, `openai`, `gemini`, `bedrock`); None
+            without `data`.
         data: the provider's block as JSON.
     """
 

@@ -34,7 +34,7 @@ TOKEN_BUCKETS: Final = tuple(4**n for n in range(14))
 SECONDS_BUCKETS: Final = tuple(0.01 * 2**n for n in range(14))
 """0.01 to 81.92 s."""
 
-PROVIDERS: Final = {"responses": "openai", "gemini": "gcp.gemini"}
+PROVIDERS: Final = {"responses": "openai", "gemini": "gcp.gemini", "bedrock": "aws.bedrock"}
 """Prefixes of model strings that differ from the provider's name."""
 
 

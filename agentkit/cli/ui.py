@@ -202,10 +202,11 @@ def _load_sdks(models: Iterable[str]) -> None:
     from agentkit.models.vendors import ANTHROPIC, GOOGLE, OPENAI
 
     vendors = {"openai": OPENAI, "responses": OPENAI, "anthropic": ANTHROPIC, "gemini": GOOGLE}
-    for vendor in {vendors.get(name.partition(":")[0]) for name in models}:
-        if vendor is not None:
+    sdks = {"bedrock": "boto3", **{prefix: vendor.sdk for prefix, vendor in vendors.items()}}
+    for sdk in {sdks.get(name.partition(":")[0]) for name in models}:
+        if sdk is not None:
             with suppress(ModuleNotFoundError):  # the first message says what has to be installed
-                import_module(vendor.sdk)
+                import_module(sdk)
 
 
 def _page(found: PageAgent) -> Page:

@@ -17,7 +17,8 @@ _HAVE: Final[Mapping[str, str]] = {
     "agentkit.errors": "ERROR_CODES ErrorCode ProviderErrorKind StoreConflict ThreadExists ThreadNotFound",
     "agentkit.agent": "BudgetSpent Decision Hook Lifecycle RunEnded RunFinish RunOptions RunStarted RunStream Settings "
     "TurnEnded TurnStarted dicts_from messages_from",
-    "agentkit.models": "AnthropicModel ClosableModel GeminiModel ModelChain OpenAIModel ResponsesModel TextCalling",
+    "agentkit.models": "AnthropicModel BedrockModel ClosableModel GeminiModel ModelChain OpenAIModel ResponsesModel "
+    "TextCalling",
     "agentkit.threads": "Call Compaction Entry Log SQLiteStore Store Thread open_store",
     "agentkit.testing": "Recording Replay STORE_CHECKS ScriptedModel StoreCheck",
     "agentkit.formats": "Element Format Limits Node OutputSchema Parser ToolSpec parse quarantine render_calls "

@@ -20,12 +20,12 @@ PROVIDERS: Final[Mapping[str, str]] = {
         ("google", "google-genai", "google_genai", "google-gla", "google_vertexai", "vertex_ai", "google-vertex"),
         "gemini",
     ),
+    **dict.fromkeys(("bedrock_converse", "bedrock-converse", "amazon-bedrock", "amazon_bedrock", "aws"), "bedrock"),
 }
 """Other names for our prefixes."""
 
 SERVERS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("azure", "azure_openai", "azure_ai"), "https://RESOURCE.openai.azure.com/openai/v1/"),
-    **dict.fromkeys(("bedrock", "bedrock_converse"), "https://bedrock-runtime.REGION.amazonaws.com/openai/v1"),
     "ollama": "http://127.0.0.1:11434/v1",
     "groq": "https://api.groq.com/openai/v1",
     **dict.fromkeys(("mistral", "mistralai"), "https://api.mistral.ai/v1"),
@@ -58,6 +58,7 @@ _FULL: Final[Mapping[str, str]] = {
     "openai": "gpt-5",
     "anthropic": "claude-sonnet-5",
     "gemini": "gemini-3.5-flash",
+    "bedrock": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
 }
 """A complete name, for incomplete ones."""
 

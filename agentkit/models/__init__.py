@@ -9,6 +9,7 @@ from agentkit.foreign.absent_imports import explained_module
 if TYPE_CHECKING:
     from agentkit.models.anthropic import AnthropicModel
     from agentkit.models.base import ClosableModel, Model, ModelRequest
+    from agentkit.models.bedrock import BedrockModel
     from agentkit.models.constraint import check_constraint
     from agentkit.models.decompression import decompress
     from agentkit.models.first_of import ModelChain
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnthropicModel",
+    "BedrockModel",
     "ClosableModel",
     "GeminiModel",
     "Model",
@@ -42,6 +44,7 @@ explained_module(
     homes={
         "agentkit.models.anthropic": "AnthropicModel",
         "agentkit.models.base": "ClosableModel Model ModelRequest",
+        "agentkit.models.bedrock": "BedrockModel",
         "agentkit.models.constraint": "check_constraint",
         "agentkit.models.decompression": "decompress",
         "agentkit.models.first_of": "ModelChain",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence, Set
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import aclosing
 from functools import partial
 from typing import Any, ClassVar, Final
@@ -64,10 +64,14 @@ IDS: Final = valid_history.IdRule(limit=64, allowed=lambda id: re.fullmatch("[a-
 # ---------------------------------------------------------------- request
 
 
-def messages_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
-    """The body of a request, except `max_tokens` and `temperature`."""
+Content = Callable[[Sequence[UserPart]], Iterable[dict[str, Any]]]
+"""Makes blocks of what a user or a tool says."""
+
+
+def messages_body(request: ModelRequest, model: str, provider: str, content: Content | None = None) -> dict[str, Any]:
+    """The body of a request, except `max_tokens` and `temperature`; for `content` see `anthropic_messages`."""
     named = valid_history.named_tool(request)
-    messages = anthropic_messages(request.messages, provider, request.rendered, request.written)
+    messages = anthropic_messages(request.messages, provider, request.rendered, request.written, content)
     body: dict[str, Any] = {"model": model, "messages": messages, "stream": request.stream}
     body["system"] = valid_history.system_text(request.messages) or None
     body["stop_sequences"] = list(request.stop) or None
@@ -96,11 +100,23 @@ def _called(messages: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def anthropic_messages(
-    messages: Sequence[Message], provider: str, rendered: RenderCache | None = None, written: Set[str] = frozenset()
+    messages: Sequence[Message],
+    provider: str,
+    rendered: RenderCache | None = None,
+    written: Set[str] = frozenset(),
+    content: Content | None = None,
 ) -> list[dict[str, Any]]:
-    """A conversation as alternating user and assistant messages; results come first. System text is omitted."""
-    make = partial(_messages, provider=provider, written=written)
-    sent = (rendered or RenderCache()).of(("anthropic", provider), messages, make, (written,))
+    """A conversation as alternating user and assistant messages; results come first. System text is omitted.
+
+    Args:
+        messages: the conversation.
+        provider: whose blocks are sent back.
+        rendered: what was made of the conversation before.
+        written: see `ModelRequest`.
+        content: how another API with such messages writes text, images and files; None for the Messages API.
+    """
+    make = partial(_messages, provider=provider, written=written, content_of=content or _content)
+    sent = (rendered or RenderCache()).of(("anthropic", provider), messages, make, (written, content))
     if sent and sent[-1]["role"] == "assistant" and "text" in (end := sent[-1]["content"][-1]):
         end["text"] = end["text"].rstrip()  # "final assistant content cannot end with trailing whitespace"
     if sent and sent[0]["role"] == "assistant":
@@ -108,7 +124,9 @@ def anthropic_messages(
     return sent
 
 
-def _messages(messages: Sequence[Message], taken: Taken, provider: str, written: Set[str]) -> list[dict[str, Any]]:
+def _messages(
+    messages: Sequence[Message], taken: Taken, provider: str, written: Set[str], content_of: Content
+) -> list[dict[str, Any]]:
     fitted = [m for m in valid_history.conversation(messages, IDS, taken, written) if not isinstance(m, SystemMessage)]
     own = sent_blocks(fitted, provider, IDS)
     rendered: list[dict[str, Any]] = []
@@ -116,9 +134,9 @@ def _messages(messages: Sequence[Message], taken: Taken, provider: str, written:
         if isinstance(message, AssistantMessage):
             role, blocks = "assistant", _assistant(message, provider, at, own)
         elif isinstance(message, ToolMessage):
-            role, blocks = "user", [_result(message)]
+            role, blocks = "user", [_result(message, content_of)]
         else:
-            role, blocks = "user", list(_content(message.content))
+            role, blocks = "user", list(content_of(message.content))
         if blocks and rendered and rendered[-1]["role"] == role:
             rendered[-1]["content"] += blocks
         elif blocks:
@@ -159,8 +177,8 @@ def _document_source(file: FilePart) -> dict[str, Any]:
     return {"type": "base64", "media_type": file.media_type, "data": file.base64}
 
 
-def _result(message: ToolMessage) -> dict[str, Any]:
-    content = list(_content(message.content))
+def _result(message: ToolMessage, content_of: Content) -> dict[str, Any]:
+    content = list(content_of(message.content))
     answer = {"type": "tool_result", "tool_use_id": message.call_id, "is_error": message.error is not None}
     return {**answer, "content": content} if content else answer
 

@@ -42,6 +42,7 @@ _ENDINGS: Final[Mapping[FinishReason, tuple[str, ...]]] = {
         *("timeout", "time_limit"),  # TensorRT-LLM, Cohere; watsonx
         *("network_error", "insufficient_system_resource"),  # GLM; DeepSeek
         *("overloaded", "overloaded_error", "engine_overloaded", "engine_overloaded_error"),  # gateways of them; Kimi
+        "malformed_model_output",  # Bedrock
         *("server_error", "internal_error", "internal_server_error", "rate_limit_exceeded", "rejected", "preempt"),
     ),
 }

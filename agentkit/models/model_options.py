@@ -37,8 +37,8 @@ class ModelSettings:
             `ANTHROPIC_BASE_URL` or `GOOGLE_GEMINI_BASE_URL`.
         server: the kind of server at `base_url`: `vllm`, `sglang`, `llamacpp`, `ollama` or `lmstudio`. With a `format`
             it is then requested to leave the calls in the text, by the fields that it expects.
-        api_key: None uses `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`. With a `base_url` it may be
-            missing.
+        api_key: None uses `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`, for Bedrock boto3's credentials.
+            With a `base_url` it may be missing.
         timeout: seconds without a byte from the server before the request fails; not a limit on a whole response.
         max_response: the maximum size of one response in bytes, decompressed.
         linger: seconds to wait for the usage of a response that has finished, if the server neither sends it nor ends
@@ -49,13 +49,13 @@ class ModelSettings:
             16,384.
         temperature: used if a request sets none.
         cache: whether to mark requests for the provider's prompt cache: tools, system prompt and conversation.
-            Anthropic caches nothing without marks, and charges a quarter more for what is written and nine tenths less
-            for what is read again. The others cache automatically.
+            Anthropic and Bedrock cache nothing without marks, and charge a quarter more for what is written and nine
+            tenths less for what is read again. The others cache automatically.
         extra: further fields of the request's body, such as `{"reasoning_effort": "low"}`. They override agentkit's
             own, and None removes a field.
         headers: further HTTP headers.
         http_client: an `httpx2.AsyncClient` to use, for proxies, certificates and tests. Agentkit never closes it; it
-            belongs to one event loop.
+            belongs to one event loop. Not for Bedrock: boto3 has settings of these.
         continues: whether the model continues its own last message, exactly where that ends, so that a text call that
             was cut by the token limit can be continued. None: as far as is known (Claude before 4.6, Mistral's API and
             DeepSeek's beta do). True for a server that does, such as vLLM and SGLang, which then receive the field for
@@ -105,8 +105,8 @@ class ModelOptions(ModelSettings):
     """The options of `model(…)`: the settings of the model that it creates, and these.
 
     Args:
-        name: `openai:…` (chat completions), `responses:…`, `anthropic:…` or `gemini:…`, then the provider's name of the
-            model.
+        name: `openai:…` (chat completions), `responses:…`, `anthropic:…`, `gemini:…` or `bedrock:…`, then the
+            provider's name of the model.
         format: make it write its calls as text in this format (`xml`, `invoke`, `hermes`, …, or your own `Format`)
             instead of native calls.
         constrained: constrain those calls by a grammar, in the form that `server` expects: `vllm`, `sglang` or

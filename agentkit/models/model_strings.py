@@ -16,6 +16,7 @@ PROVIDERS: Final[Mapping[str, str]] = {
     "responses": "ResponsesModel",
     "anthropic": "AnthropicModel",
     "gemini": "GeminiModel",
+    "bedrock": "BedrockModel",
 }
 """The prefixes of model strings, and what answers them: a class of the module that has the prefix's name."""
 

@@ -323,9 +323,9 @@ def _cause_text(error: Exception, timeout: float, came: PartialResponse | None) 
     if isinstance(error, Unreadable):
         return str(error)
     names = {type(e).__name__ for e in _chain(error)}
-    if "ConnectTimeout" in names:
+    if names & {"ConnectTimeout", "ConnectTimeoutError"}:  # httpx2, urllib3
         return "no connection was established in time"
-    if "ReadTimeout" in names:
+    if names & {"ReadTimeout", "ReadTimeoutError"}:
         where = ", in the middle of the response" if came is not None else ", before the response began"
         return f"nothing came for {timeout:g} s (timeout){where}"
     if isinstance(cause, ConnectionRefusedError):

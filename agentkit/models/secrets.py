@@ -24,6 +24,7 @@ LOGGERS: Final = (
     "httpx2",  # logs each request's URL, at the level INFO
     *("httpcore2.connection", "httpcore2.http11", "httpcore2.http2", "httpcore2.proxy"),  # headers, at DEBUG
     *("openai._base_client", "anthropic._base_client"),  # all of a request, at DEBUG
+    *("botocore.auth", "botocore.endpoint", "botocore.hooks", "botocore.parsers"),  # all of a request, at DEBUG
 )
 """The loggers of libraries that may log a URL or a header."""
 

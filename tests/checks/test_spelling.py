@@ -109,7 +109,7 @@ def test_whatever_another_door_takes_leads_there(callee: CalleeName) -> None:
 
 # ---------------------------------------------------------------- model strings
 
-OURS = ("openai", "responses", "anthropic", "gemini")
+OURS = ("openai", "responses", "anthropic", "gemini", "bedrock")
 
 
 def meant(name: str) -> str:
@@ -127,7 +127,7 @@ def test_every_string_that_is_said_is_taken() -> None:
         *(f" {prefix} : x-1" for prefix in OURS),
     ]
     for name in said:
-        written = re.findall(r"'((?:openai|responses|anthropic|gemini):[^']+)'", meant(name))
+        written = re.findall(r"'((?:openai|responses|anthropic|gemini|bedrock):[^']+)'", meant(name))
         assert written, name
         for string in written:
             assert split_name(string)[1] == string.partition(":")[2]

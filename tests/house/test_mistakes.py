@@ -187,7 +187,7 @@ RAISED = [
     (8, 'Agent(M, thread_id="ada")', "Agent has no argument 'thread_id': to keep a conversation write threads.say_sync('its id', "),
     (8, 'Agent(M, max_iterations=3)', "Agent has no argument 'max_iterations'; did you mean 'max_turns'? It takes "),
     (8, 'Agent(M).run_sync("hi", system="Be brief.")', "run_sync has no argument 'system': it belongs to the agent: Agent(…, system=…). It takes "),
-    (9, 'Agent("gpt-5")', "a model string is one of openai:, responses:, anthropic:, gemini: and the model's name; found 'gpt-5'; did you mean 'openai:gpt-5'?"),
+    (9, 'Agent("gpt-5")', "a model string is one of openai:, responses:, anthropic:, gemini:, bedrock: and the model's name; found 'gpt-5'; did you mean 'openai:gpt-5'?"),
     (10, 'Agent("claude-sonnet-4-5")', "found 'claude-sonnet-4-5'; did you mean 'anthropic:claude-sonnet-4-5'?"),
     (10, 'Agent("sonnet")', "found 'sonnet'; write the model's full name, such as 'anthropic:claude-sonnet-5'"),
     (10, 'Agent("Claude Sonnet 4.5")', "found 'Claude Sonnet 4.5'; did you mean 'anthropic:claude-sonnet-4-5'?"),

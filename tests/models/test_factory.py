@@ -56,7 +56,7 @@ def test_text_calling_by_keyword() -> None:
 
 @pytest.mark.parametrize("name", ["gemini:x", "openai:", "openai", "", ":x"])
 def test_unknown_model_strings(name: str) -> None:
-    with pytest.raises(ConfigError, match="openai:, responses:, anthropic: and the model's name"):
+    with pytest.raises(ConfigError, match="openai:, responses:, anthropic:, gemini:, bedrock: and the model's name"):
         model(name, api_key="k")
 
 

@@ -46,6 +46,12 @@ BLOCKS: dict[str, list[dict[str, Any]]] = {
         {"type": "computer_call", "call_id": "cc"},
     ],
     "openai": [{"reasoning_content": "Hm."}],
+    "bedrock": [
+        {"type": "thinking", "thinking": "Hm.", "signature": "S"},
+        {"type": "redacted_thinking", "data": "AP8="},
+        {"type": "server_tool_use", "id": "s", "name": "nova_grounding", "input": {}},
+        {"type": "server_tool_result", "tool_use_id": "s", "content": [], "status": "success"},
+    ],
     "gemini": [
         {"thoughtSignature": "QUJD"},
         {"thoughtSignature": "QUJD", "id": "g"},
@@ -62,7 +68,11 @@ BLOCKS: dict[str, list[dict[str, Any]]] = {
 def blocks(draw: st.DrawFn) -> ThinkingPart | ProviderPart:
     provider = draw(st.sampled_from([*BLOCKS]))
     data = draw(st.sampled_from(BLOCKS[provider]))
-    if data.get("type") in ("thinking", "reasoning") or "reasoning_content" in data or "thought" in data:
+    if (
+        data.get("type") in ("thinking", "redacted_thinking", "reasoning")
+        or "reasoning_content" in data
+        or "thought" in data
+    ):
         return ThinkingPart("Hm.", provider, data)
     of_call = ("caller" in data and "type" not in data) or data.keys() == {"thoughtSignature", "id"}
     return ProviderPart(provider, data, draw(IDS) if of_call else None)

@@ -67,6 +67,38 @@ def check_anthropic(messages: list[dict[str, Any]]) -> None:
     _check_encodes(messages)
 
 
+def check_converse(messages: list[dict[str, Any]]) -> None:
+    """As for Anthropic; each block has one key, a document has text next to it and a name of its own."""
+    ids: list[str] = []
+    waiting: list[str] = []
+    names: list[str] = []
+    for at, message in enumerate(messages):
+        assert message["role"] == ("user", "assistant")[at % 2]
+        blocks = message["content"]
+        assert blocks
+        assert all(len(block) == 1 for block in blocks)
+        results = [b["toolResult"]["toolUseId"] for b in blocks if "toolResult" in b]
+        assert results == waiting
+        assert all("toolResult" in b for b in blocks[: len(results)])
+        assert all(b["toolResult"]["content"] for b in blocks[: len(results)])
+        inner = [*blocks, *(one for b in blocks[: len(results)] for one in b["toolResult"]["content"])]
+        assert all(b["text"].strip() for b in inner if "text" in b)
+        assert "reasoningContent" not in blocks[-1]
+        documents = [b["document"]["name"] for b in blocks if "document" in b]
+        assert not documents or any("text" in b for b in blocks)
+        assert all(re.fullmatch(r"[a-zA-Z0-9()\[\]-]+( [a-zA-Z0-9()\[\]-]+)*", name) for name in documents)
+        names += documents
+        uses = [b["toolUse"] for b in blocks if "toolUse" in b and "type" not in b["toolUse"]]
+        waiting = [use["toolUseId"] for use in uses]
+        assert message["role"] == "assistant" or not waiting
+        ids += waiting
+        assert all(re.fullmatch("[a-zA-Z0-9_-]{1,64}", i) for i in waiting)
+        assert all(NAME.fullmatch(use["name"]) and isinstance(use["input"], dict) for use in uses)
+    assert waiting == []
+    _check_unique(ids)
+    _check_unique(names)
+
+
 def _check_server_tools(messages: Sequence[dict[str, Any]]) -> None:
     """The provider's own calls have their results behind them, except those that wait; callers are calls before.
 
