@@ -15,6 +15,7 @@ from agentkit.tool.result import ToolContext, ToolResult
 
 if TYPE_CHECKING:
     from agentkit.agent.outcome import RunResult
+    from agentkit.processor.approval import Allows
     from agentkit.tool.registry import ToolRegistry
 
 Ask = Callable[[Model, ModelRequest], AsyncGenerator[SourceEvent, None]]
@@ -136,6 +137,11 @@ class Journal(Protocol):
 
         While this is true, `record` is not called, and `respond` does not wait for anything.
         """
+        ...
+
+    @property
+    def allows(self) -> Allows | None:
+        """Says for each call that needs approval if a person has already allowed such calls; None: never."""
         ...
 
     def instruct(self, system: str) -> None:

@@ -294,6 +294,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             taught=plan.model.format is not None,
             scope=self._hooks.scope if self._hooks.any else None,
             gate=self._gate,
+            allows=journal.allows,
             output=None if plan.output is None else plan.output.meant,
         )
         if not unsettled.calls or left == 0 or self._brake.reason is not None:

@@ -333,6 +333,15 @@ APPROVED: Final[Words] = {
         "an approval does not have it; in a thread write threads.approve(thread_id, call_id, by='Eve')",
     ),
 }
+ALLOW: Final[Words] = {
+    **dict.fromkeys(("tool", "name", "tool_name"), "rule"),
+    **dict.fromkeys(("args", "arguments", "pattern"), "write a rule: AllowRule('run', {'command': 'git status *'})"),
+    **dict.fromkeys(("tools", "agent"), "registry"),
+}
+ALLOW_RULE: Final[Words] = {
+    **dict.fromkeys(("name", "tool_name", "function"), "tool"),
+    **dict.fromkeys(("args", "pattern", "patterns", "input"), "arguments"),
+}
 DENIED: Final[Words] = {**dict.fromkeys(("message", "why", "feedback", "text"), "reason")}
 
 REGISTRY: Final[Words] = dict.fromkeys(("tools", "functions"), "pass them directly: ToolRegistry(add, MyTool())")

@@ -23,7 +23,7 @@ from agentkit.events import (
 from agentkit.messages import ToolCall, ToolMessage, answer_as_made
 from agentkit.processor import not_run
 from agentkit.processor.admission import Added, Admission, AdmittedCall, KnownTools
-from agentkit.processor.approval import Approvals
+from agentkit.processor.approval import Allows, Approvals
 from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.error_results import cap, error_result
@@ -59,6 +59,7 @@ class CallRunner:
         attended: whether a person can approve calls. If not, a call that needs approval is refused, and a function that
             decides whether one does has as much time as a call.
         added: returns the arguments that a tool gets besides the model's; None adds none.
+        allows: whether a person has already allowed a call that needs approval; None: she has allowed none.
     """
 
     terminated = False
@@ -76,6 +77,7 @@ class CallRunner:
         *,
         attended: bool = True,
         added: Added | None = None,
+        allows: Allows | None = None,
     ) -> None:
         self.answers: dict[int, ToolMessage] = {}
         self.unreported: set[int] = set()  # calls that have ended, but whose event was not yielded yet
@@ -87,7 +89,8 @@ class CallRunner:
         self._scope = scope
         self._admission = Admission(registry, config, AuthorErrors() if faults is None else faults, added)
         faults = self._admission.faults
-        self.approvals = Approvals(config, contexts, faults, approved, attended=attended and config.attended)
+        attended = attended and config.attended
+        self.approvals = Approvals(config, contexts, faults, approved, attended=attended, allows=allows)
         self._running: set[ToolTask] = set()
 
     @property

@@ -13,6 +13,7 @@ from agentkit.checks.bounds import Bounds, instance, or_none, refuse
 from agentkit.checks.spelling import methods_take
 from agentkit.foreign.absent import suggest_attributes
 from agentkit.messages import Message, ToolCall
+from agentkit.processor.approval import Allows
 from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.call_runner import CallRunner, Scope
 from agentkit.processor.config import ProcessorConfig
@@ -64,6 +65,7 @@ class ResponseProcessor:
             a call. None: no output of a certain type is expected.
         gate: called when a call is about to start; a result that it returns is the answer, and the call does not
             start. None lets every call start.
+        allows: asked about each call that needs approval; True lets it run without. None lets none.
 
     >>> import asyncio
     >>> from agentkit.events import CallEnd
@@ -92,6 +94,7 @@ class ResponseProcessor:
         scope: Scope | None = None,
         gate: Gate | None = None,
         output: IsOutput | None = None,
+        allows: Allows | None = None,
     ) -> None:
         refuse("ResponseProcessor", {"registry": registry, "config": config}, _BOUNDS)
         self.registry = registry
@@ -103,6 +106,7 @@ class ResponseProcessor:
         self._new_context = new_context or self._context
         self._scope = scope
         self._gate = gate
+        self._allows = allows
         self._faults = AuthorErrors()
 
     def process(
@@ -132,7 +136,15 @@ class ResponseProcessor:
         """
         inbox = Inbox()
         runner = CallRunner(
-            self.registry, self.config, self._new_context, inbox, approved, self._scope, self._gate, self._faults
+            self.registry,
+            self.config,
+            self._new_context,
+            inbox,
+            approved,
+            self._scope,
+            self._gate,
+            self._faults,
+            allows=self._allows,
         )
         if barred:
             runner.turn_off()

@@ -22,6 +22,7 @@ from agentkit.events import ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
 from agentkit.models.render_cache import RenderCache
 from agentkit.processor import ask_outcome
+from agentkit.threads.allow_rules import AllowRule, is_allowed, rules_in
 from agentkit.threads.children import call_key, child_id, refuse_inside
 from agentkit.threads.compaction import Compaction
 from agentkit.threads.conversation import answer_of, messages_of, untold
@@ -50,6 +51,7 @@ from agentkit.tool.result import ToolContext
 from agentkit.tool.suspension import SuspendedCall
 
 if TYPE_CHECKING:
+    from agentkit.tool.bound_tool import BoundTool
     from agentkit.tool.registry import ToolRegistry
 
 ASKING: Final = 60.0  # seconds that a tool without a timeout has to report a call's outcome
@@ -130,6 +132,13 @@ class ThreadJournal:
         """Put the instructions before the conversation, in this run."""
         self._view.instruct(system)
 
+    async def allows(self, call: ToolCall, tool: BoundTool) -> bool:
+        """Say if a rule of the thread covers a call: as it is in the store now, so that a revoked one has no effect."""
+        return is_allowed(await self._rules(), call, tool)
+
+    async def _rules(self) -> tuple[AllowRule, ...]:
+        return rules_in((await ask_store(self._store.get, self.thread_id)).metadata)
+
     async def open(self, registry: ToolRegistry, ask: Ask) -> UnansweredCalls:
         """Acquire the thread's lease, and settle what an interrupted run left open.
 
@@ -174,7 +183,8 @@ class ThreadJournal:
 
         None if someone else was faster, so that the thread has to be read again.
         """
-        plan = settle(content.rest, registry)
+        waits = any(call.status == "waiting" for call in content.rest.calls)
+        plan = settle(content.rest, registry, await self._rules() if waits else ())
         await refuse_inside(self._known, self.thread_id, plan.run, registry)
         ended = [(call_from_json(call.body), answer_of(call)) for call in untold(content.rest)]
         answers = [*plan.answer, *[(call, await self._reconciled(call, registry)) for call in plan.ask]]
@@ -371,6 +381,7 @@ def _changes_of(plan: Settlement, answers: Sequence[tuple[Call, ToolMessage]]) -
     """The changes that settle the calls of an interrupted run, except for those that are to be run."""
     changes: list[Change] = [Revise(e.seq, _interrupted(e.body)) for e in plan.close]
     changes += [_answered(call, said) for call, said in answers]
+    changes += [Move(c.seq, c.ordinal, "planned", ("waiting",)) for c in plan.plan]
     changes += [Move(c.seq, c.ordinal, "waiting", ("approved",), body=c.body, note=open_note(c)) for c in plan.wait]
     return changes
 
