@@ -141,7 +141,7 @@ class Journal(Protocol):
 
     @property
     def allows(self) -> Allows | None:
-        """Says for each call that needs approval if a person has already allowed such calls; None: never."""
+        """Says for a call that needs approval if a person has already allowed such calls; None: there are none now."""
         ...
 
     def instruct(self, system: str) -> None:

@@ -294,13 +294,12 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             taught=plan.model.format is not None,
             scope=self._hooks.scope if self._hooks.any else None,
             gate=self._gate,
-            allows=journal.allows,
             output=None if plan.output is None else plan.output.meant,
         )
         if not unsettled.calls or left == 0 or self._brake.reason is not None:
             return None, unsettled
         calls = [CallEnd(index, call) for index, call in enumerate(unsettled.calls)]
-        self._turn = self._processor.process(calls, approved=unsettled.approved)
+        self._turn = self._processor.process(calls, approved=unsettled.approved, allows=journal.allows)
         return self._turn, unsettled
 
     async def _instruct(self) -> bool:
@@ -338,6 +337,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             source,
             offered=requests.offered,
             barred=requests.barred,
+            allows=self.journal.allows,
             more=self._more,
             already_run=_cut_calls(self._turn),
         )

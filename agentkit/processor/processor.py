@@ -65,7 +65,6 @@ class ResponseProcessor:
             a call. None: no output of a certain type is expected.
         gate: called when a call is about to start; a result that it returns is the answer, and the call does not
             start. None lets every call start.
-        allows: asked about each call that needs approval; True lets it run without. None lets none.
 
     >>> import asyncio
     >>> from agentkit.events import CallEnd
@@ -94,7 +93,6 @@ class ResponseProcessor:
         scope: Scope | None = None,
         gate: Gate | None = None,
         output: IsOutput | None = None,
-        allows: Allows | None = None,
     ) -> None:
         refuse("ResponseProcessor", {"registry": registry, "config": config}, _BOUNDS)
         self.registry = registry
@@ -106,7 +104,6 @@ class ResponseProcessor:
         self._new_context = new_context or self._context
         self._scope = scope
         self._gate = gate
-        self._allows = allows
         self._faults = AuthorErrors()
 
     def process(
@@ -116,6 +113,7 @@ class ResponseProcessor:
         offered: Sequence[ToolSpec] | None = None,
         barred: bool = False,
         approved: Collection[str] = (),
+        allows: Allows | None = None,
         more: More | None = None,
         already_run: Iterable[ToolCall] = (),
     ) -> Turn:
@@ -127,6 +125,7 @@ class ResponseProcessor:
                 recovered from a native model's text. None means all tools of the registry.
             barred: whether no call may be made, as with `tool_choice="none"`: each is then `denied`.
             approved: the ids of calls that a person has approved; they run without asking again.
+            allows: asked about each call that needs approval; True lets it run without. None lets none.
             more: called with what was written so far when the response ends at the token limit inside a text call. It
                 returns the events of a further response, from a model that continues exactly where it was cut, or None
                 to let the call be cut. The turn reads both as one response, once they are complete; a further response
@@ -144,7 +143,7 @@ class ResponseProcessor:
             self._scope,
             self._gate,
             self._faults,
-            allows=self._allows,
+            allows=allows,
         )
         if barred:
             runner.turn_off()

@@ -51,6 +51,7 @@ from agentkit.tool.result import ToolContext
 from agentkit.tool.suspension import SuspendedCall
 
 if TYPE_CHECKING:
+    from agentkit.processor.approval import Allows
     from agentkit.tool.bound_tool import BoundTool
     from agentkit.tool.registry import ToolRegistry
 
@@ -108,6 +109,7 @@ class ThreadJournal:
         self._open = OpenResponse()
         self._places = _Places()
         self._new: list[Message] = []
+        self._ruled = False
 
     @property
     def call_ids(self) -> Iterable[str]:
@@ -126,18 +128,24 @@ class ThreadJournal:
         """True if the response and all its answers are in the store."""
         return self._open.complete
 
+    @property
+    def allows(self) -> Allows | None:
+        """Says if a rule of the thread covers a call; None if it had no rules at the last request."""
+        return self._allows if self._ruled else None
+
+    async def _allows(self, call: ToolCall, tool: BoundTool) -> bool:
+        return is_allowed(await self._rules(), call, tool)  # those of now: one may have been revoked
+
+    async def _rules(self) -> tuple[AllowRule, ...]:
+        rules = rules_in((await ask_store(self._store.get, self.thread_id)).metadata)
+        self._ruled = bool(rules)
+        return rules
+
     # -------------------------------------------------------------- the beginning
 
     def instruct(self, system: str) -> None:
         """Put the instructions before the conversation, in this run."""
         self._view.instruct(system)
-
-    async def allows(self, call: ToolCall, tool: BoundTool) -> bool:
-        """Say if a rule of the thread covers a call: as it is in the store now, so that a revoked one has no effect."""
-        return is_allowed(await self._rules(), call, tool)
-
-    async def _rules(self) -> tuple[AllowRule, ...]:
-        return rules_in((await ask_store(self._store.get, self.thread_id)).metadata)
 
     async def open(self, registry: ToolRegistry, ask: Ask) -> UnansweredCalls:
         """Acquire the thread's lease, and settle what an interrupted run left open.
@@ -183,8 +191,7 @@ class ThreadJournal:
 
         None if someone else was faster, so that the thread has to be read again.
         """
-        waits = any(call.status == "waiting" for call in content.rest.calls)
-        plan = settle(content.rest, registry, await self._rules() if waits else ())
+        plan = settle(content.rest, registry, await self._rules())
         await refuse_inside(self._known, self.thread_id, plan.run, registry)
         ended = [(call_from_json(call.body), answer_of(call)) for call in untold(content.rest)]
         answers = [*plan.answer, *[(call, await self._reconciled(call, registry)) for call in plan.ask]]
@@ -225,6 +232,7 @@ class ThreadJournal:
     async def messages(self) -> Sequence[Message]:
         """Return the conversation, with the messages that others added since the last request."""
         await self._write_new()
+        await self._rules()
         log = await read_log(self._store, self.thread_id, after=self._places.last)
         if log.entries:
             self._view.say(messages_of(replace(log, entries=self._places.others(log))))
