@@ -111,7 +111,7 @@ class AllowRule:
     def __str__(self) -> str:
         if self.arguments is None:
             return f"{self.tool}: any arguments"
-        said = ", ".join(f"{name} = {json.dumps(value)}" for name, value in self.arguments.items())
+        said = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in self.arguments.items())
         return f"{self.tool}: {said or 'no arguments'}"
 
 

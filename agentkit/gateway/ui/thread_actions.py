@@ -19,6 +19,8 @@ from agentkit.gateway.ui.thread_snapshot import decision_json, is_unknown
 from agentkit.messages import TextPart, ToolCall, ToolMessage, UserMessage
 from agentkit.processor.not_run import CANCELLED
 from agentkit.schemas.words import InvalidArguments
+from agentkit.threads import AllowRule
+from agentkit.threads.allowing_threads import change_metadata
 from agentkit.threads.conversation import is_denied
 from agentkit.threads.lease import acquire_unheld
 from agentkit.threads.log_reader import read_log
@@ -98,22 +100,32 @@ class ThreadActions:
         approved: bool,
         arguments: Mapping[str, Any] | None = None,
         reason: str = "",
-        always: bool = False,
+        always: Mapping[str, Any] | bool = False,
     ) -> dict[str, Any]:
         """Decide about a waiting call, and resume the thread when no more calls wait.
 
+        Args:
+            call: its id.
+            seen: the hash of the call that the person saw.
+            approved: whether it may run.
+            arguments: it runs with these instead.
+            reason: why it may not run.
+            always: whether to allow later calls of the tool too; or the patterns of the arguments of those.
+
         Raises:
             RequestRefused: the call does not wait, or is not the one that the person saw (409); the arguments do not
-                fit (422).
+                fit (422); the patterns are not about this call, or it is a sub-agent's (400).
         """
         thread, threads = self._thread, self._threads
         async with thread.lock:
             found = await self.check(call, seen, arguments)
-            if always and approved:
-                await self._allow(call, found.name)
+            found = found if arguments is None else replace(found, arguments=arguments)
+            rule = always if isinstance(always, bool) else AllowRule(found.name, always)
+            if approved and rule and ("/" in call or not (rule is True or rule.covers(found))):
+                raise RequestRefused(400, f"always: a rule cannot be about {found.name} here", "invalid_request")
             try:
                 if approved:
-                    await threads.approve(thread.id, call, arguments=arguments, seen=seen, by=BY)
+                    await threads.approve(thread.id, call, arguments=arguments, seen=seen, by=BY, remember=rule)
                 else:
                     await threads.deny(thread.id, call, reason, by=BY)
             except ConfigError as e:
@@ -121,7 +133,7 @@ class ThreadActions:
             decision = "approved" if approved else "denied"
             edited = None if arguments is None else dict(arguments)
             thread.tell("decided", toolCallId=call, decision=decision, by=BY, reason=reason, arguments=edited)
-            left = len(await threads.pending(thread.id))
+            left = await thread.undecided()
             await self._resume_after(left)
         return {"waiting": left}
 
@@ -189,8 +201,7 @@ class ThreadActions:
 
     async def change(self, settings: ThreadSettings) -> None:
         """Store a thread's settings. The lock is held."""
-        stored = await self._threads.get_thread(self._thread.id)
-        await ask_store(self._threads.store.update, stored.id, settings.in_metadata(stored.metadata))
+        await change_metadata(self._threads.store, self._thread.id, settings.in_metadata)
         await self._thread.refresh(known=True)
 
     async def _stop_calls(self) -> bool:
@@ -242,13 +253,6 @@ class ThreadActions:
                 return None
             registry, names = inner.registry, {}
         return registry.get_tool(name)
-
-    async def _allow(self, id: str, name: str) -> None:
-        tool = self._hub.agent.registry.get_tool(name)
-        if "/" in id or tool is None:
-            raise RequestRefused(400, f"{name} is not a tool of this thread's agent", "invalid_request")
-        stored = await self._threads.get_thread(self._thread.id)
-        await self.change(ThreadSettings.of(stored).allowing(tool))
 
 
 def _check(tool: BoundTool, arguments: Mapping[str, Any]) -> None:
