@@ -121,8 +121,8 @@ class ThreadActions:
             found = await self.check(call, seen, arguments)
             found = found if arguments is None else replace(found, arguments=arguments)
             rule = always if isinstance(always, bool) else AllowRule(found.name, always)
-            if approved and rule and ("/" in call or not (rule is True or rule.covers(found))):
-                raise RequestRefused(400, f"always: a rule cannot be about {found.name} here", "invalid_request")
+            if approved and rule:
+                _check_rule(rule, call, found)
             try:
                 if approved:
                     await threads.approve(thread.id, call, arguments=arguments, seen=seen, by=BY, remember=rule)
@@ -260,3 +260,11 @@ def _check(tool: BoundTool, arguments: Mapping[str, Any]) -> None:
         tool.validate(arguments, lenient=False)
     except InvalidArguments as e:
         raise FieldsRefused(e) from e
+
+
+def _check_rule(rule: AllowRule | bool, id: str, call: ToolCall) -> None:
+    """Refuse a rule that is not about the call that is approved with it."""
+    if "/" in id:
+        raise RequestRefused(400, f"{call.name} is a sub-agent's tool, which always asks", "invalid_request")
+    if isinstance(rule, AllowRule) and not rule.covers(call):
+        raise RequestRefused(400, "These patterns do not fit this call itself.", "invalid_request", param="always")
