@@ -13,12 +13,13 @@ from functools import cached_property
 from typing import Any, Final
 
 from agentkit.checks.bounds import TEXT, Bound, Bounds, instance, or_none, refuse
-from agentkit.checks.spelling import takes
+from agentkit.checks.spelling import did_you_mean, takes
 from agentkit.errors import ConfigError
 from agentkit.foreign import argument_names
 from agentkit.messages import ToolCall
 from agentkit.threads.store import Body
 from agentkit.tool.bound_tool import BoundTool
+from agentkit.tool.registry import ToolRegistry
 
 ALLOWED: Final = "allowed"
 """The key of a thread's rules in its metadata."""
@@ -129,9 +130,21 @@ def with_rules(metadata: Body, rules: Iterable[AllowRule]) -> dict[str, Any]:
     return {**rest, ALLOWED: stored} if stored else rest
 
 
-def bound_to(rule: AllowRule, tool: BoundTool) -> AllowRule:
-    """Return a rule for this tool as it is now; one that has a digest is unchanged."""
-    return rule if rule.digest else replace(rule, digest=tool.digest)
+def bound_to(rule: AllowRule | str, registry: ToolRegistry) -> AllowRule:
+    """Return a rule, or that for all calls of a tool, for the tool as it is now; one that has a digest is unchanged.
+
+    Raises:
+        ConfigError: there is no such tool.
+    """
+    rule = AllowRule(rule) if isinstance(rule, str) else rule
+    if rule.digest:
+        return rule
+    tool = registry.get_tool(rule.tool)
+    if tool is None:
+        there = ", ".join(map(repr, registry.tools)) or "none: pass registry=agent.registry"
+        hint = did_you_mean(rule.tool, registry.tools)
+        raise ConfigError(f"there is no tool {rule.tool!r} to allow{hint} (tools: {there})")
+    return replace(rule, digest=tool.digest)
 
 
 def is_allowed(rules: Iterable[AllowRule], call: ToolCall, tool: BoundTool) -> bool:

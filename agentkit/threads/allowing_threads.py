@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from agentkit.checks.bounds import Bounds, either, instance, or_none, refuse
-from agentkit.checks.spelling import did_you_mean, methods_take, takes
+from agentkit.checks.spelling import methods_take, takes
 from agentkit.errors import ConfigError, StoreConflict
 from agentkit.foreign import argument_names
 from agentkit.threads.allow_rules import AllowRule, bound_to, rules_in, with_rules
@@ -47,17 +47,9 @@ class AllowingThreads:
             ConfigError: there is no such tool.
         """
         refuse("allow", {"thread_id": thread_id, "rule": rule, "registry": registry}, _BOUNDS)
-        rule = AllowRule(rule) if isinstance(rule, str) else rule
-        if not rule.digest:
-            tools = self.registry if registry is None else registry
-            tool = tools.get_tool(rule.tool)
-            if tool is None:
-                there = ", ".join(map(repr, tools.tools)) or "none: pass registry=agent.registry"
-                hint = did_you_mean(rule.tool, tools.tools)
-                raise ConfigError(f"allow: there is no tool {rule.tool!r}{hint} (tools: {there})")
-            rule = bound_to(rule, tool)
-        await self._remember(thread_id, rule)
-        return rule
+        bound = bound_to(rule, self.registry if registry is None else registry)
+        await self._remember(thread_id, bound)
+        return bound
 
     async def allowed(self, thread_id: str) -> tuple[AllowRule, ...]:
         """Return the rules of a thread, oldest first; also those of tools that have changed since, which cover nothing.

@@ -180,11 +180,13 @@ def test_keys_on_a_focused_decision(page: Modules) -> None:
 
 
 def test_patterns_begin_as_the_call_itself(page: Modules) -> None:
-    page.apply(*waiting("c1", path="*.txt", count=3, tags=["a*"]))
+    given = {"path": "*.txt", "count": 3, "tags": ["a*"]}
+    asked = approval("c1", "hash-c1", **given)
+    page.apply(started(), *call("c1", "delete", "{}", end={"arguments": given}), asked, finished("r1", "interrupt"))
     alive(page)
     page.click("Always allow like this…")
     page.click("Approve, and always allow these")
-    patterns = {"path": "\\*.txt", "count": 3, "tags": ["a*"]}
+    patterns = {**given, "path": "\\*.txt"}
     assert did(page) == [["decide", "c1", {"hash": "hash-c1", "approved": True, "always": patterns}]]
 
 
