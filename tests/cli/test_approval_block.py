@@ -229,7 +229,7 @@ def test_a_pattern_is_allowed_and_everything_else_is_asked_about(tmp_path: Path,
         terminal.until_shown("p a pattern of it")
         terminal.type("p")
         terminal.until_shown("allow> ")
-        patterns = {"file_path": "*", "file_contents": "print('*')"}
+        patterns = {"file_path": "*", "file_contents": "print('*')\n"}
         terminal.type(f"\x15{json.dumps(patterns)}\r")
         terminal.until_shown("● create_file → c;py")
         terminal.type("n")
