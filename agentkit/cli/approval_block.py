@@ -117,7 +117,7 @@ def _coloured(about: Effect, pieces: list[str]) -> list[Text]:
 
 def _keys(question: Question, columns: int, cut: bool) -> Text:
     """The keys, in words if they fit."""
-    always = [("a", f"always for {question.call.name:.30} in this chat"), ("p", "a pattern of it")]
+    always = [("a", f"always for {question.call.name:.30} in this chat"), ("p", "pattern")]
     long = [
         ("y", "yes"), *(always * (not question.inner)), ("n", "no, with a reason"), ("e", "edit"),
         *([("v", "view all")] if cut else []), *([("l", "later")] if question.later else []),

@@ -246,6 +246,7 @@ class KeptThreads(AllowingThreads):
         refuse("started_before", {"thread_id": thread_id}, _THREAD)
         return frozenset(call.id for call, record in await all_waiting(self._known, thread_id) if may_have_run(record))
 
+    @takes(others=argument_names.APPROVE)
     async def approve(
         self,
         thread_id: str,

@@ -220,13 +220,13 @@ def test_always_is_for_one_tool_in_this_chat_and_can_be_revoked(tmp_path: Path) 
 def test_a_pattern_is_allowed_and_everything_else_is_asked_about(tmp_path: Path, where: tuple[str, ...]) -> None:
     calls = several(create("a.py"), create("b.py"), create("c;py"))
     with asked(tmp_path, calls, *where) as terminal:
-        terminal.until_shown("p a pattern of it")
+        terminal.until_shown("p pattern")
         terminal.type("p")
         terminal.until_shown("Allow such calls. * stands for letters, digits, spaces and _ . / : = @ , + -")
         terminal.until_shown("allow> ")
         terminal.type(f"\x15{json.dumps({'file_path': 'b*'})}\r")
         terminal.until_shown("these patterns do not fit this call itself")
-        terminal.until_shown("p a pattern of it")
+        terminal.until_shown("p pattern")
         terminal.type("p")
         terminal.until_shown("allow> ")
         patterns = {"file_path": "*", "file_contents": "print('*')\n"}
