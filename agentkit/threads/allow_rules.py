@@ -102,7 +102,7 @@ class AllowRule:
 
     @cached_property
     def key(self) -> str:
-        """Return the rule as text, without the digest: equal for equal rules, where 1, 1.0 and true are three values."""
+        """Return the rule as text, without the digest: equal for equal rules; 1, 1.0 and true differ."""
         return json.dumps([self.tool, self.arguments], sort_keys=True)
 
     def to_json(self) -> dict[str, Any]:

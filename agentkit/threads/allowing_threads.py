@@ -35,8 +35,8 @@ class AllowingThreads:
     async def allow(self, thread_id: str, rule: AllowRule | str, *, registry: ToolRegistry | None = None) -> AllowRule:
         """Let calls run without approval from now on, in every run on this thread; return the rule as it is stored.
 
-        It covers the tool as it is now, and the thread's own calls, not those of its sub-agents, and it is not copied to a
-        fork. Calls that wait already, and are covered, run with the next run. A rule that says the same is replaced.
+        It covers the tool as it is now, and the thread's own calls, not those of its sub-agents. A fork does
+        not get it. Calls that wait already, and are covered, run with the next run. A rule that says the same is replaced.
 
         Args:
             thread_id: the thread.
