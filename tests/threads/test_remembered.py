@@ -98,9 +98,9 @@ async def test_an_approval_is_remembered_with_the_arguments_that_it_ran_with(
     assert [call.id for call in await threads.pending("t")] == ["c1"]
     assert await threads.allow_rules("t") == ()
     await threads.approve("t", "c1", arguments={"n": 7}, remember=AllowRule("pay", {"n": 7}))
-    assert await run(threads, PAY) == ["c1"]
+    assert await run(threads, ToolCall("c3", "pay", {"n": 1})) == ["c3"]
     assert till.paid == [7]
-    await threads.deny("t", "c1")
+    await threads.deny("t", "c3")
     assert await run(threads, ToolCall("c4", "pay", {"n": 7}), "Done.") == []
     assert till.paid == [7, 7]
 
