@@ -39,6 +39,7 @@ class Conversation:
     """
 
     thread_id = None
+    allows = None  # what a person allows for longer than one call is kept with a thread
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from agentkit.tool.result import ToolContext, ToolResult
 
 if TYPE_CHECKING:
     from agentkit.agent.outcome import RunResult
+    from agentkit.processor.approval import Allows
     from agentkit.tool.registry import ToolRegistry
 
 Ask = Callable[[Model, ModelRequest], AsyncGenerator[SourceEvent, None]]
@@ -137,6 +138,11 @@ class Journal(Protocol):
 
         While this is true, `record` is not called, and `respond` does not wait for anything.
         """
+        ...
+
+    @property
+    def allows(self) -> Allows | None:
+        """Says for a call that needs approval if a person has already allowed such calls; None: there are none now."""
         ...
 
     def instruct(self, system: str) -> None:

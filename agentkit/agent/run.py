@@ -325,7 +325,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         if not unsettled.calls or left == 0 or self._brake.reason is not None:
             return None, unsettled
         calls = [CallEnd(index, call) for index, call in enumerate(unsettled.calls)]
-        self._turn = self._processor.process(calls, approved=unsettled.approved)
+        self._turn = self._processor.process(calls, approved=unsettled.approved, allows=journal.allows)
         return self._turn, unsettled
 
     async def _obey(self, asked: Coroutine[Any, Any, _Said]) -> _Said | None:
@@ -376,6 +376,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             source,
             offered=requests.native_tools,
             barred=requests.barred,
+            allows=self.journal.allows,
             more=self._more,
             already_run=_cut_calls(self._turn),
         )

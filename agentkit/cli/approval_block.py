@@ -19,6 +19,7 @@ from rich.text import Text
 
 from agentkit.agent import Approved, Decision, Denied
 from agentkit.cli import effect_rows
+from agentkit.cli.approval_question import STAR
 from agentkit.cli.edited_arguments import from_text, read_arguments, to_text
 from agentkit.cli.keyboard import collect_lines
 from agentkit.cli.line_editor import edit_line
@@ -44,7 +45,7 @@ async def ask_by_key(question: Question) -> Decision | None:
     screen = question.screen
     assert isinstance(screen, LiveScreen)
     draft, viewed = "", False
-    wanted = ("y", "a", "n", "e", "v", *("l" * question.later), *BACK)
+    wanted = ("y", *("ap" * (not question.inner)), "n", "e", "v", *("l" * question.later), *BACK)
     lines = lru_cache(maxsize=1)(partial(_lines, question))  # by width
 
     def draw(ready: bool) -> None:
@@ -56,9 +57,9 @@ async def ask_by_key(question: Question) -> Decision | None:
             key = await one_of(wanted, draw)
             screen.end_question()
             match key:
-                case "y" | "a":
-                    question.always = key == "a"
-                    return Approved()
+                case "y" | "a" | "p":
+                    if await _approves(question, key):
+                        return Approved()
                 case "n":
                     if (reason := await edit_line(f"{question.title}: no, because (may be empty): ")) is not None:
                         return Denied(reason.strip())
@@ -68,12 +69,21 @@ async def ask_by_key(question: Question) -> Decision | None:
                         return Approved(changed)
                 case "v":
                     viewed = True  # printed for good: it may be longer than the window
-                    for line in lines(screen.size[0]):
-                        screen.print_part(line)
+                    screen.print_part(Text("\n").join(lines(screen.size[0])))
                 case _:
                     return None if question.later else Denied()
     finally:
         screen.end_question()
+
+
+async def _approves(question: Question, key: str) -> bool:
+    """Approve the call by its key: this one; this one and all of its tool; this one and those that fit patterns."""
+    if key != "p":
+        question.remember = key == "a"
+        return True
+    question.screen.note(f"Allow such calls. {STAR}")
+    text = await edit_line("allow> ", as_json(question.patterns))
+    return text is not None and question.allow(text)
 
 
 def _block(question: Question, lines: list[Text], screen: LiveScreen, ready: bool) -> RenderableType:
@@ -107,9 +117,10 @@ def _coloured(about: Effect, pieces: list[str]) -> list[Text]:
 
 def _keys(question: Question, columns: int, cut: bool) -> Text:
     """The keys, in words if they fit."""
+    always = [("a", f"always for {question.call.name:.30} in this chat"), ("p", "pattern")]
     long = [
-        ("y", "yes"), ("a", f"always for {question.call.name:.30} in this chat"), ("n", "no, with a reason"),
-        ("e", "edit"), *([("v", "view all")] if cut else []), *([("l", "later")] if question.later else []),
+        ("y", "yes"), *(always * (not question.inner)), ("n", "no, with a reason"), ("e", "edit"),
+        *([("v", "view all")] if cut else []), *([("l", "later")] if question.later else []),
     ]  # fmt: skip
     text = _joined(long)
     return text if text.cell_len < columns else _joined([(key, words.split()[0].rstrip(",")) for key, words in long])

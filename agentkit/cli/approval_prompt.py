@@ -6,18 +6,26 @@ import getpass
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentkit.agent import Approved, Decision, Denied, OwnLoop
 from agentkit.cli.approval_question import Question
 from agentkit.cli.screen import Screen
 from agentkit.messages import ToolCall
+from agentkit.threads import AllowRule
 from agentkit.tool.registry import ToolRegistry
 
 UNASKED: Final[Mapping[str, Decision]] = {
     "always": Approved(),
     "never": Denied("no calls are approved in this session"),
 }
+
+
+class PersonsAnswer(NamedTuple):
+    """A decision about a call, None to leave it waiting; and later calls to allow: by a rule, or all of the tool."""
+
+    decision: Decision | None
+    remember: AllowRule | bool = False
 
 
 class ApprovalChoices:
@@ -29,12 +37,11 @@ class ApprovalChoices:
 
     def __init__(self, choice: str) -> None:
         self.choice = choice
-        self.always: set[str] = set()  # the tools whose calls the person has approved for this chat
 
     def decide(
         self, call: ToolCall, registry: ToolRegistry, screen: Screen, loop: OwnLoop, *, later: bool, count: str = ""
-    ) -> Decision | None:
-        """Decide about a call; None leaves it waiting.
+    ) -> PersonsAnswer:
+        """Decide about a call.
 
         Args:
             call: the call.
@@ -45,11 +52,9 @@ class ApprovalChoices:
             count: which of several calls this is, such as `2 of 3`.
         """
         if self.choice in UNASKED:
-            return UNASKED[self.choice]
-        if call.name in self.always:
-            return Approved()
+            return PersonsAnswer(UNASKED[self.choice])
         if not sys.stdin.isatty():
-            return None
+            return PersonsAnswer(None)
         question = Question(call, registry.get_tool(call.name), screen, later=later, count=count)
         if screen.drawn:
             from agentkit.cli.approval_block import ask_by_key
@@ -57,9 +62,7 @@ class ApprovalChoices:
             decision = loop.run(ask_by_key(question))
         else:
             decision = question.ask()
-        if question.always:
-            self.always.add(call.name)
-        return decision
+        return PersonsAnswer(decision, question.remember)
 
 
 def who() -> str:

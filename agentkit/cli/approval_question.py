@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from agentkit.agent import Approved, Decision, Denied
 from agentkit.checks.visible_text import visible
@@ -14,19 +15,23 @@ from agentkit.cli import effect_rows
 from agentkit.cli.edited_arguments import read_arguments
 from agentkit.cli.keyboard import read_line
 from agentkit.cli.screen import Screen
-from agentkit.cli.terminal import more, width
+from agentkit.cli.terminal import as_json, more, width
 from agentkit.errors import ConfigError
 from agentkit.messages import ToolCall
 from agentkit.schemas.words import InvalidArguments
+from agentkit.threads import AllowRule
 from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.call_effect import effect
+
+STAR: Final = "* stands for letters, digits, spaces and _ . / : = @ , + -"
 
 
 class Question:
     """One call, about which a person is asked.
 
     Attributes:
-        always: whether the person has approved all calls of this tool.
+        remember: the later calls that the person allows with this one: by a rule, or all of the tool.
+        inner: whether it is a call of a sub-agent, for which no rule holds.
     """
 
     def __init__(self, call: ToolCall, tool: BoundTool | None, screen: Screen, *, later: bool, count: str) -> None:
@@ -36,7 +41,8 @@ class Question:
         self.later = later
         self.effect = effect(call)
         self.title = effect_rows.title(call, self.effect, count)
-        self.always = False
+        self.remember: AllowRule | bool = False
+        self.inner = "/" in call.id
 
     def ask(self) -> Decision | None:
         """Show what the call does, and ask until there is an answer: a line, for terminals without single keys.
@@ -45,14 +51,14 @@ class Question:
         """
         cut = self.show(effect_rows.SHOWN)
         forget_typed()
-        question = f"[y]es [a]lways [n]o [e]dit{' [v]iew all' if cut else ''}{' [l]ater' if self.later else ''}? "
+        always = "" if self.inner else " [a]lways [p]attern"
+        question = f"[y]es{always} [n]o [e]dit{' [v]iew' if cut else ''}{' [l]ater' if self.later else ''}? "
+        if len(question) >= width():  # a line that is edited would be scrolled
+            question = re.sub(r"(?<=\])\w+", "", question)
         try:
             while True:
                 match read_line(question).strip().lower():
-                    case "y" | "yes":
-                        return Approved()
-                    case "a" | "always":
-                        self.always = True
+                    case "y" | "yes" | "a" | "always" | "p" | "pattern" as word if self._approves(word[0]):
                         return Approved()
                     case "n" | "no":
                         return Denied(read_line("reason (may be empty): ").strip())
@@ -66,6 +72,16 @@ class Question:
         except (EOFError, KeyboardInterrupt):
             self.screen.line()
             return None if self.later else Denied()
+
+    def _approves(self, key: str) -> bool:
+        """Approve the call: this one; this one and all of its tool; this one and those that fit patterns."""
+        if key == "y" or self.inner:
+            return key == "y"
+        if key == "a":
+            self.remember = True
+            return True
+        self.screen.note(f"Allow such calls. {STAR} Of this call: {as_json(self.patterns)}")
+        return self.allow(read_line("allow> ").strip() or as_json(self.patterns))
 
     def show(self, most: int | None) -> bool:
         """Write what the call does, for good. Returns whether something is left out.
@@ -94,6 +110,23 @@ class Question:
         """
         if self.tool is not None:
             self.tool.validate(dict(given), lenient=False)
+
+    @property
+    def patterns(self) -> dict[str, Any]:
+        """The patterns that only this call has, to be changed by a person."""
+        return dict(AllowRule.exactly(self.call).arguments or {})
+
+    def allow(self, text: str) -> bool:
+        """Remember the rule with these patterns, a JSON object; returns whether it can be one that covers the call."""
+        try:
+            rule = AllowRule(self.call.name, read_arguments(text))
+            if not rule.covers(self.call):
+                raise ConfigError("these patterns do not fit this call itself")
+        except ConfigError as e:
+            self.tell(e)
+            return False
+        self.remember = rule
+        return True
 
     def tell(self, error: Exception) -> None:
         """Write why edited arguments were not taken."""

@@ -9,10 +9,13 @@ from typing import Final
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.checks.visible_text import visible
 from agentkit.cli.chat_session import ChatSession
+from agentkit.cli.edited_arguments import read_arguments
 from agentkit.cli.flag_words import APPROVALS
+from agentkit.cli.kept_rules import numbered_rule, rule_lines
 from agentkit.cli.slash_words import WORDS, SlashWord, unknown
 from agentkit.cli.terminal import block, plain, truncate, width
 from agentkit.errors import AgentkitError, ConfigError
+from agentkit.threads import AllowRule
 
 NATIVE: Final = "native"
 KEYS: Final = (
@@ -52,7 +55,8 @@ class ChatCommands:
             "tools": [spec.name for spec in self.conversation.agent.registry.specs()],
             "model": [*self._models, *(f"{prefix}:" for prefix in PROVIDERS)],
             "format": [NATIVE, *formats.names()],
-            "approve": [*APPROVALS, *(f"ask {name}" for name in sorted(self.conversation.approvals.always))],
+            "approve": APPROVALS,
+            "allowed": ["add ", "revoke "],
         }
 
     def _help(self, rest: str) -> None:
@@ -106,26 +110,25 @@ class ChatCommands:
         return self.conversation.move(rest)
 
     def _approve(self, rest: str) -> None:
+        if rest and rest not in APPROVALS:
+            instead = "write ask, always or never; for one tool, /allowed add TOOL"
+            raise ConfigError(f"/approve {rest}{then(did_you_mean(rest, APPROVALS), instead)}")
         approvals = self.conversation.approvals
-        choice, _, tool = rest.partition(" ")
-        if choice and choice not in APPROVALS:
-            raise ConfigError(f"/approve {rest}{then(did_you_mean(choice, APPROVALS), 'write ask, always or never')}")
-        if tool := tool.strip():
-            self._approve_tool(choice, tool)
-        elif choice:
-            approvals.choice = choice
-            approvals.always.clear()
-        always = f"; always for {', '.join(sorted(approvals.always))}" if approvals.always else ""
-        self.screen.line(plain(f"calls that wait for approval: {approvals.choice}{always}"))
+        approvals.choice = rest or approvals.choice
+        self.screen.line(f"calls that wait for approval: {approvals.choice}")
 
-    def _approve_tool(self, choice: str, tool: str) -> None:
-        """Approve each call of one tool, or ask about it again."""
-        always, names = self.conversation.approvals.always, [s.name for s in self.conversation.agent.registry.specs()]
-        if tool not in names:
-            raise ConfigError(f"there is no tool {tool!r}{then(did_you_mean(tool, names), '/tools lists them')}")
-        if choice == "never":
-            raise ConfigError("for one tool, write /approve ask TOOL or /approve always TOOL")
-        always.add(tool) if choice == "always" else always.discard(tool)
+    def _allowed(self, rest: str) -> None:
+        kept, run = self.conversation.kept, self.conversation.loop.run
+        what, _, given = rest.partition(" ")
+        if what == "add" and given:
+            tool, _, patterns = given.strip().partition(" ")
+            run(kept.allow(AllowRule(tool, read_arguments(patterns)) if patterns.strip() else tool))
+        elif what == "revoke":
+            run(kept.revoke(numbered_rule(run(kept.allow_rules()), given.strip())))
+        elif rest:
+            raise ConfigError("/allowed lists them; /allowed add TOOL, or TOOL and patterns as JSON; /allowed revoke N")
+        for line in rule_lines(run(kept.allow_rules())):
+            self.screen.line(line)
 
     def _raw(self, rest: str) -> None:
         lines = list(self.conversation.record.raw(width(), self.screen.style))

@@ -25,6 +25,7 @@ from agentkit.errors import ConfigError, ProviderError, StoreError, ThreadBusy
 
 if TYPE_CHECKING:
     from agentkit.agent import Agent, Decision, OwnLoop
+    from agentkit.cli.approval_prompt import PersonsAnswer
     from agentkit.cli.chat_storage import InThread, KeptChat
     from agentkit.messages import ToolCall
     from agentkit.threads import Log, ThreadManager
@@ -220,6 +221,8 @@ class ChatSession:
             undecided = [call for call in waiting if call.id not in put_off]
             again = self.loop.run(self.kept.started_before())
             for n, call in enumerate(undecided, 1):
+                if self.loop.run(self.kept.allows(call)):  # since the answer to an earlier question
+                    continue
                 if call.id in again:
                     self.screen.note(visible(f"{call.name} ({call.id}): {STARTED_BEFORE}"))
                 if not self.settled(call, self.decide(call, f"{n} of {len(undecided)}" if len(undecided) > 1 else "")):
@@ -228,19 +231,19 @@ class ChatSession:
                 self.tell_waiting(waiting)
                 return WAITS
 
-    def decide(self, call: ToolCall, count: str) -> Decision | None:
+    def decide(self, call: ToolCall, count: str) -> PersonsAnswer:
         """Ask about a call, unless that is decided in advance; `count` is such as `2 of 3`."""
         registry, later = self.agent.registry, self.thread is not None
-        decision = self.approvals.decide(call, registry, self.screen, self.loop, later=later, count=count)
-        self.screen.show_decision(call, _in_words(decision))
-        return decision
+        answer = self.approvals.decide(call, registry, self.screen, self.loop, later=later, count=count)
+        self.screen.show_decision(call, _in_words(answer.decision))
+        return answer
 
-    def settled(self, call: ToolCall, decision: Decision | None) -> bool:
+    def settled(self, call: ToolCall, answer: PersonsAnswer) -> bool:
         """Store a decision about a call at once; False if it was postponed."""
-        if decision is None:
+        if answer.decision is None:
             return False
         try:
-            self.loop.run(self.kept.decide(call, decision))
+            self.loop.run(self.kept.decide(call, answer.decision, answer.remember))
         except (ConfigError, StoreError) as e:  # for example, someone else has decided in the meantime
             self.screen.show_error(e)
         return True

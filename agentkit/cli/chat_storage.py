@@ -9,7 +9,8 @@ from agentkit.agent.lifecycle import TurnStarted
 from agentkit.cli.approval_prompt import who
 from agentkit.errors import ThreadNotFound
 from agentkit.messages import Message, TextPart, ToolCall, UserMessage, user
-from agentkit.threads import Log, ThreadManager
+from agentkit.threads import AllowRule, Log, ThreadManager
+from agentkit.threads.allow_rules import bound_to, is_allowed
 from agentkit.threads.conversation import role_of
 from agentkit.threads.log_reader import read_log
 from agentkit.threads.resume import is_unfinished
@@ -32,6 +33,7 @@ class InMemory:
         self._unsaid: tuple[Message, ...] = ()  # before the user's last message
         self._last: RunResult | None = None
         self._decisions: dict[str, Decision] = {}
+        self._rules: tuple[AllowRule, ...] = ()
 
     async def say(self, text: str) -> None:
         """Add the user's message."""
@@ -63,9 +65,32 @@ class InMemory:
         """Return no calls: an interrupted run in memory is gone."""
         return frozenset()
 
-    async def decide(self, call: ToolCall, decision: Decision) -> None:
-        """Decide whether a waiting call may run."""
+    async def decide(self, call: ToolCall, decision: Decision, remember: AllowRule | bool = False) -> None:
+        """Decide whether a waiting call may run, and later ones with it."""
         self._decisions[call.id] = decision
+        if remember:
+            await self.allow(call.name if isinstance(remember, bool) else remember)
+
+    async def allows(self, call: ToolCall) -> bool:
+        """Let a call run that a rule covers; False if none does."""
+        tool = self.agent.registry.get_tool(call.name)
+        if "/" in call.id or tool is None or not is_allowed(self._rules, call, tool):
+            return False
+        self._decisions[call.id] = Approved()
+        return True
+
+    async def allow(self, rule: AllowRule | str) -> None:
+        """Let calls run without asking, until the chat ends."""
+        new = bound_to(rule, self.agent.registry)
+        self._rules = (*(one for one in self._rules if one.key != new.key), new)
+
+    async def allow_rules(self) -> tuple[AllowRule, ...]:
+        """The rules, oldest first."""
+        return self._rules
+
+    async def revoke(self, rule: AllowRule) -> None:
+        """Ask about these calls again."""
+        self._rules = tuple(one for one in self._rules if one.key != rule.key)
 
     def watch(self, event: object) -> Awaitable[None] | None:
         """Nothing to do: nobody else can write here."""
@@ -89,6 +114,7 @@ class InThread:
         self.others = others
         self._own: set[int] = set()  # entries written here
         self._known = -1  # the newest entry that the user has seen or written
+        self._said: tuple[AllowRule, ...] = ()  # the rules since the last run, which has read the others
 
     async def log(self) -> Log | None:
         """The thread's log; None if there is no thread yet."""
@@ -126,6 +152,7 @@ class InThread:
 
     def run(self) -> RunStream:
         """Let the model continue."""
+        self._said = ()
         return self.manager.run_agent(self.id, self.agent)
 
     def keep(self, result: RunResult) -> None:
@@ -139,13 +166,31 @@ class InThread:
         """The ids of those of them that were started and interrupted."""
         return await self.manager.started_before(self.id)
 
-    async def decide(self, call: ToolCall, decision: Decision) -> None:
-        """Decide whether a waiting call may run; applies only to the call as it was shown."""
+    async def decide(self, call: ToolCall, decision: Decision, remember: AllowRule | bool = False) -> None:
+        """Decide whether a waiting call may run, and later ones with it; applies only to the call as it was shown."""
         if isinstance(decision, Approved):
-            seen = call_hash(call)
-            await self.manager.approve(self.id, call.id, arguments=decision.arguments, seen=seen, by=who())
+            given, seen = decision.arguments, call_hash(call)
+            await self.manager.approve(self.id, call.id, arguments=given, seen=seen, by=who(), remember=remember)
+            self._said = await self.allow_rules() if remember else self._said
         else:
             await self.manager.deny(self.id, call.id, decision.reason, by=who())
+
+    async def allows(self, call: ToolCall) -> bool:
+        """Say if a rule since the last run covers a call: it need not be asked about, since the next run decides."""
+        tool = self.agent.registry.get_tool(call.name)
+        return "/" not in call.id and tool is not None and is_allowed(self._said, call, tool)
+
+    async def allow(self, rule: AllowRule | str) -> None:
+        """Let calls run without asking in this thread."""
+        await self.manager.allow(self.id, rule, registry=self.agent.registry)
+
+    async def allow_rules(self) -> tuple[AllowRule, ...]:
+        """The rules of the thread, oldest first."""
+        return () if await self.log() is None else await self.manager.allow_rules(self.id)
+
+    async def revoke(self, rule: AllowRule) -> None:
+        """Ask about these calls again."""
+        await self.manager.revoke(self.id, rule)
 
     def is_unfinished(self, log: Log) -> bool:
         """Say if a run was interrupted, so that the thread has to be run to end it."""

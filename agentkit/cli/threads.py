@@ -32,6 +32,8 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "delete": " notes",
     "approve": """ notes call_5 --arguments '{"name": "old.txt"}'""",
     "deny": ' notes call_6 --reason "I still need it"',
+    "allowed": " notes",
+    "revoke": " notes 1",
 }
 """What follows the name of an action, for an example."""
 Run = Callable[[argparse.Namespace], int]
@@ -72,6 +74,13 @@ def add(commands: Any) -> None:
         "--arguments", type=as_argument, metavar="JSON", help="run it with these instead; the complete JSON object"
     )
     approved.add_argument("--tools", **TOOLS, default=[], help="the tools, which check the new arguments")
+    approved.add_argument(
+        "--always", nargs="?", const=True, default=False, type=as_argument, metavar="JSON",
+        help="allow later calls too: all of the tool, or those whose arguments fit these patterns, a JSON object",
+    )  # fmt: skip
+    _action(actions, "allowed", "list the rules for calls that run without asking", partial(_opened, list_rules))
+    revoked = _action(actions, "revoke", "ask again about the calls of a rule", partial(_opened, revoke))
+    revoked.add_argument("rule", help="its number, as printed by `allowed`")
     denied.add_argument("--reason", type=as_argument, default="", help="the reason, for the model")
 
 
@@ -200,11 +209,17 @@ async def approve(manager: ThreadManager, arguments: argparse.Namespace) -> int:
     """Let a call run when the thread continues."""
     from agentkit.cli.approval_prompt import who
     from agentkit.cli.edited_arguments import read_arguments
+    from agentkit.threads import AllowRule
 
     given = None if arguments.arguments is None else read_arguments(arguments.arguments)
     if arguments.tools:
         manager.add_tool(arguments.tools)
-    await manager.approve(arguments.thread, arguments.call, arguments=given, by=who())
+    remember = arguments.always
+    if isinstance(remember, str):
+        calls = await manager.pending(arguments.thread)
+        name = next((call.name for call in calls if call.id == arguments.call), "the call")
+        remember = AllowRule(name, read_arguments(remember))
+    await manager.approve(arguments.thread, arguments.call, arguments=given, by=who(), remember=remember)
     print(f"approved {visible(arguments.call)}; {how_to_continue(arguments.thread, arguments.store)}")
     if given is not None and not arguments.tools:
         note = "the new arguments are checked when the call runs; --tools MODULE:CLASS checks them first"
@@ -218,6 +233,24 @@ async def deny(manager: ThreadManager, arguments: argparse.Namespace) -> int:
 
     await manager.deny(arguments.thread, arguments.call, arguments.reason, by=who())
     print(f"denied {visible(arguments.call)}; {how_to_continue(arguments.thread, arguments.store)}")
+    return 0
+
+
+async def list_rules(manager: ThreadManager, arguments: argparse.Namespace) -> int:
+    """List the rules of a thread."""
+    from agentkit.cli.kept_rules import rule_lines
+
+    print("\n".join(rule_lines(await manager.allow_rules(arguments.thread))))
+    return 0
+
+
+async def revoke(manager: ThreadManager, arguments: argparse.Namespace) -> int:
+    """Revoke a rule."""
+    from agentkit.cli.kept_rules import numbered_rule
+
+    rule = numbered_rule(await manager.allow_rules(arguments.thread), arguments.rule)
+    await manager.revoke(arguments.thread, rule)
+    print(f"revoked {visible(str(rule))}")
     return 0
 
 

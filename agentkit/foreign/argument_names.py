@@ -282,7 +282,9 @@ OPENAPI_SCHEMA: Final[Words] = {
         ("schema", "input_schema", "args_schema", "json_schema"),
         "pass a schema as positional argument: @openapi_schema({…})",
     ),
-    **dict.fromkeys(("requires_confirmation", "human_approval", "approve"), "requires_approval"),
+    **dict.fromkeys(
+        ("requires_confirmation", "require_confirmation", "human_approval", "approve"), "requires_approval"
+    ),
     **dict.fromkeys(("retries", "max_retries"), "a tool's error is sent to the model, which may call it again"),
     **dict.fromkeys(
         ("takes_ctx", "inject_context"),
@@ -370,6 +372,23 @@ APPROVED: Final[Words] = {
         ("by", "reason", "message"),
         "an approval does not have it; in a thread write threads.approve(thread_id, call_id, by='Eve')",
     ),
+    **dict.fromkeys(
+        ("remember", "always", "always_approve"),
+        "a conversation in memory forgets it; in a thread write threads.approve(thread_id, call_id, remember=True)",
+    ),
+}
+APPROVE: Final[Words] = {
+    **dict.fromkeys(("args", "override_args", "edited_args"), "arguments"),
+    **dict.fromkeys(("always_approve", "always", "always_allow", "rule"), "remember"),
+}
+ALLOW: Final[Words] = {
+    **dict.fromkeys(("tool", "name", "tool_name"), "rule"),
+    **dict.fromkeys(("args", "arguments", "pattern"), "write a rule: AllowRule('run', {'command': 'git status *'})"),
+    **dict.fromkeys(("tools", "agent"), "registry"),
+}
+ALLOW_RULE: Final[Words] = {
+    **dict.fromkeys(("name", "tool_name", "function"), "tool"),
+    **dict.fromkeys(("args", "pattern", "patterns", "input"), "arguments"),
 }
 DENIED: Final[Words] = {**dict.fromkeys(("message", "why", "feedback", "text"), "reason")}
 

@@ -16,6 +16,7 @@ from agentkit.processor.admission import AdmittedCall
 from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.tool_run import in_a_thread
+from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.own_thread import hint, thread_of_method
 from agentkit.tool.policy import Predicate
 from agentkit.tool.result import ToolContext
@@ -24,6 +25,9 @@ from agentkit.tool.suspension import SuspendedCall
 STARTED_BEFORE: Final = "it was started before and interrupted, and its effects may have happened"
 _ASKED: Final = "{}, asked whether a call needs approval,"
 _THEN: Final = "so the call needs approval"
+
+Allows = Callable[[ToolCall, BoundTool], Awaitable[bool]]
+"""Returns True if a person has already allowed such calls of a tool."""
 
 
 class Approval(NamedTuple):
@@ -34,15 +38,25 @@ class Approval(NamedTuple):
 
 
 def decide(
-    rule: Predicate, admitted: AdmittedCall, context: ToolContext, faults: AuthorErrors
+    rule: Predicate | bool, admitted: AdmittedCall, context: ToolContext, faults: AuthorErrors, allows: Allows | None
 ) -> Approval | asyncio.Future[Any]:
     """Ask about one call; return the answer, or an awaitable for `decision_of`. Errors are logged."""
     call = admitted.call.copy()
     try:
-        answer = in_a_thread(rule, call, context) if thread_of_method(rule) else rule(call, context)
+        if isinstance(rule, bool):
+            answer: object = rule
+        else:
+            answer = in_a_thread(rule, call, context) if thread_of_method(rule) else rule(call, context)
+        if allows is not None and (answer is True or isinstance(answer, Awaitable)):
+            answer = _unless_allowed(answer, allows, admitted)
         return asyncio.ensure_future(answer) if isinstance(answer, Awaitable) else _read(answer, admitted, faults)
     except Exception as e:  # noqa: BLE001 - the boundary: if the predicate fails, a person decides
         return _undecided(e, admitted, faults)
+
+
+async def _unless_allowed(answer: object, allows: Allows, admitted: AdmittedCall) -> object:
+    needed = await answer if isinstance(answer, Awaitable) else answer
+    return not await allows(admitted.call.copy(), admitted.tool) if needed is True else needed
 
 
 def decision_of(answer: asyncio.Future[Any], admitted: AdmittedCall, faults: AuthorErrors) -> Approval:
@@ -80,6 +94,7 @@ class Approvals:
         approved: Collection[str] = (),
         *,
         attended: bool = True,
+        allows: Allows | None = None,
     ) -> None:
         self.pending: dict[int, ToolCall] = {}
         """The calls that wait for a person."""
@@ -92,6 +107,7 @@ class Approvals:
         self._contexts = contexts
         self._faults = faults
         self._approved = approved
+        self._allows = allows
         self._seconds = None if attended else config.timeout
 
     def ask(
@@ -101,7 +117,7 @@ class Approvals:
         rule = admitted.tool.policy.requires_approval if self._rule is None else self._rule
         if rule is False or admitted.call.id in self._approved:
             return None
-        answer = Approval(True) if rule is True else decide(rule, admitted, self._contexts(admitted.call), self._faults)
+        answer = decide(rule, admitted, self._contexts(admitted.call), self._faults, self._allows)
         if isinstance(answer, Approval):
             return self.require(admitted, answer.reason) if answer.needed else None
 

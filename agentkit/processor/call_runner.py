@@ -25,7 +25,7 @@ from agentkit.events import (
 from agentkit.messages import TextPart, ToolCall, ToolMessage, answer_as_made
 from agentkit.processor import not_run
 from agentkit.processor.admission import Added, Admission, AdmittedCall, Judge, KnownTools, Ruling
-from agentkit.processor.approval import Approvals
+from agentkit.processor.approval import Allows, Approvals
 from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.eager_tasks import start_now
@@ -68,6 +68,7 @@ class CallRunner:
         added: returns the arguments that a tool gets besides the model's; None adds none.
         judge: decides about each call before it may start; None lets every call start.
         output: how the run's output is recognized; None if it has no certain type.
+        allows: whether a person has already allowed a call that needs approval; None: she has allowed none.
     """
 
     terminated = False
@@ -88,6 +89,7 @@ class CallRunner:
         added: Added | None = None,
         judge: Judge | None = None,
         output: OutputRule | None = None,
+        allows: Allows | None = None,
     ) -> None:
         self.answers: dict[int, ToolMessage] = {}
         self.unreported: set[int] = set()  # calls that have ended, but whose event was not yielded yet
@@ -99,7 +101,8 @@ class CallRunner:
         self._scope = scope
         self._admission = Admission(registry, config, AuthorErrors() if faults is None else faults, added, judge)
         faults = self._admission.faults
-        self.approvals = Approvals(config, contexts, faults, approved, attended=attended and config.attended)
+        attended = attended and config.attended
+        self.approvals = Approvals(config, contexts, faults, approved, attended=attended, allows=allows)
         self._running: set[ToolTask] = set()
         self.output = output
         """How the run's output is recognized; None if it is not expected, or decided."""

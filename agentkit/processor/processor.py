@@ -14,6 +14,7 @@ from agentkit.checks.spelling import methods_take
 from agentkit.foreign.absent import suggest_attributes
 from agentkit.messages import Message, ToolCall
 from agentkit.processor.admission import Judge
+from agentkit.processor.approval import Allows
 from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.call_runner import CallRunner, Scope
 from agentkit.processor.config import ProcessorConfig
@@ -120,6 +121,7 @@ class ResponseProcessor:
         offered: Sequence[ToolSpec] | None = None,
         barred: bool = False,
         approved: Collection[str] = (),
+        allows: Allows | None = None,
         more: More | None = None,
         already_run: Iterable[ToolCall] = (),
     ) -> Turn:
@@ -131,6 +133,7 @@ class ResponseProcessor:
                 recovered from a native model's text. None means all tools of the registry.
             barred: whether no call may be made, as with `tool_choice="none"`: each is then `denied`.
             approved: the ids of calls that a person has approved; they run without asking again.
+            allows: asked about each call that needs approval; True lets it run without. None lets none.
             more: called with what was written so far when the response ends at the token limit inside a text call. It
                 returns the events of a further response, from a model that continues exactly where it was cut, or None
                 to let the call be cut. The turn reads both as one response, once they are complete; a further response
@@ -143,6 +146,7 @@ class ResponseProcessor:
             *(self.registry, self.config, self._new_context, inbox, approved, self._scope, self._gate, self._faults),
             judge=self._judge,
             output=self._output_rule,
+            allows=allows,
         )
         if barred:
             runner.turn_off()

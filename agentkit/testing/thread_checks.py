@@ -67,6 +67,11 @@ async def metadata_is_replaced_whole(store: Store) -> None:
     same((changed.metadata, changed.created), ({"b": 3}, made.created))
     holds(changed.version > made.version, "a higher version after a change of metadata")
     same(await store.get("t"), changed)
+    same((await store.update("t", {"c": 4}, expect={"b": 3})).metadata, {"c": 4})
+    for other in ({"b": 3}, {"c": 4.0}, {"c": True}, {}):
+        async with expect_error(StoreConflict):
+            await store.update("t", {"d": 5}, expect=other)
+    same((await store.get("t")).metadata, {"c": 4})
 
 
 async def threads_are_listed_the_last_updated_first(store: Store) -> None:

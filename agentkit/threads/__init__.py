@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from agentkit.foreign.absent_imports import explained_module
 
 if TYPE_CHECKING:
+    from agentkit.threads.allow_rules import AllowRule
     from agentkit.threads.compaction import Compaction
     from agentkit.threads.manager import ThreadManager
     from agentkit.threads.results import StoredResults
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from agentkit.threads.store_url import open_store
 
 __all__ = [
+    "AllowRule",
     "Append",
     "Call",
     "Compaction",
@@ -36,6 +38,7 @@ explained_module(
     __name__,
     "write ThreadManager(…), from agentkit import ThreadManager",
     homes={
+        "agentkit.threads.allow_rules": "AllowRule",
         "agentkit.threads.compaction": "Compaction",
         "agentkit.threads.manager": "ThreadManager",
         "agentkit.threads.store_url": "open_store",

@@ -21,8 +21,10 @@ from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadExists
 from agentkit.foreign import argument_names
 from agentkit.messages import Message, ToolCall, ToolMessage
 from agentkit.schemas.words import InvalidArguments
+from agentkit.threads.allow_rules import ALLOWED, AllowRule, with_rules
+from agentkit.threads.allowing_threads import AllowingThreads
 from agentkit.threads.children import all_waiting, child_id, locate_call
-from agentkit.threads.entries import edited_call, entries_of, one_message
+from agentkit.threads.entries import TOOL, edited_call, entries_of, one_message
 from agentkit.threads.fork import copy_entries
 from agentkit.threads.known_threads import KnownThreads
 from agentkit.threads.lease import delete_unheld
@@ -43,12 +45,18 @@ _NEW: Final[Bounds] = {
     "metadata": instance(Mapping, "a mapping, such as {'title': 'Holidays'}"),
     "exist_ok": YES_OR_NO,
 }
-_THREAD: Final[Bounds] = {"thread_id": _ID, "client_id": or_none(TEXT), "by": or_none(TEXT), "until": or_none(whole(0))}
+_THREAD: Final[Bounds] = {
+    "thread_id": _ID,
+    "client_id": or_none(TEXT),
+    "by": or_none(TEXT),
+    "until": or_none(whole(0)),
+    "remember": instance((AllowRule, bool), "True for all calls of the tool, an AllowRule, or False"),
+}
 _PAGE: Final[Bounds] = {"limit": whole(0), "before": or_none(instance(Thread, "a thread from list_threads"))}
 
 
 @methods_take
-class KeptThreads:
+class KeptThreads(AllowingThreads):
     """The threads of a store.
 
     Args:
@@ -82,10 +90,15 @@ class KeptThreads:
 
         Raises:
             ThreadExists: there is a thread with this id, and `exist_ok` is false.
-            ConfigError: as `add_message`, or the metadata is not a mapping.
+            ConfigError: as `add_message`, or the metadata is not a mapping, or it has rules for approvals (`allowed`),
+                which only `allow` may add.
             StoreError: the metadata contains a value that JSON cannot represent, or a key that is not a string.
         """
         refuse("create_thread", {"thread_id": thread_id, "metadata": metadata, "exist_ok": exist_ok}, _NEW)
+        if ALLOWED in metadata:
+            raise ConfigError(
+                f"create_thread(metadata={{{ALLOWED!r}: …}}): under this name are the rules of threads.allow(…)"
+            )
         id = secrets.token_hex(8) if thread_id is None else thread_id
         with suppress(*(ThreadExists,) * exist_ok):
             await ask_store(self.store.create, id, metadata, readable(entries_of(messages_from(messages)), id))
@@ -145,7 +158,8 @@ class KeptThreads:
         """Create a thread that starts as a copy of another, and return its id.
 
         A call without an answer is answered in the copy, so that its effect happens in at most one thread: with
-        `interrupted` if it has started, so that its effects may have happened, and with `cancelled` otherwise.
+        `interrupted` if it has started, so that its effects may have happened, and with `cancelled` otherwise. The
+        rules of `allow` are not copied: a person said them for the original thread.
 
         Args:
             thread_id: the thread to copy.
@@ -166,7 +180,7 @@ class KeptThreads:
                 f"fork_thread(until={until!r}): thread {thread_id!r} has {len(log.entries)} entries, from 0"
             )
         id = new_id or secrets.token_hex(8)
-        said = {**(thread.metadata if metadata is None else metadata), "forked_from": thread_id}
+        said = with_rules(thread.metadata if metadata is None else metadata, ()) | {"forked_from": thread_id}
         await ask_store(self.store.create, id, said, readable(copy_entries(log, until), id))
         return id
 
@@ -232,6 +246,7 @@ class KeptThreads:
         refuse("started_before", {"thread_id": thread_id}, _THREAD)
         return frozenset(call.id for call, record in await all_waiting(self._known, thread_id) if may_have_run(record))
 
+    @takes(others=argument_names.APPROVE)
     async def approve(
         self,
         thread_id: str,
@@ -240,6 +255,7 @@ class KeptThreads:
         arguments: Mapping[str, Any] | None = None,
         seen: str | None = None,
         by: str | None = None,
+        remember: AllowRule | bool = False,
     ) -> None:
         """Let a waiting call run when the thread is resumed, by this or by another process.
 
@@ -249,13 +265,15 @@ class KeptThreads:
             arguments: run it with these instead; the model is informed.
             seen: the `call_hash` of the call that the person saw; refused if the call has changed since.
             by: who approved it; stored with the call.
+            remember: also `allow` later calls: those that a rule covers, which must cover this one, with the
+                `arguments` that it runs with; True covers all calls of its tool.
 
         Raises:
-            ConfigError: no such call waits, it is not the one that the person saw, or its tool does not accept these
-                arguments.
+            ConfigError: no such call waits, it is not the one that the person saw, its tool does not accept these
+                arguments, or the rule is not about this call, or about a call of a sub-agent.
         """
-        refuse("approve", {"thread_id": thread_id, "by": by}, _THREAD)
-        thread_id, record = await self._waiting(thread_id, call_id)
+        refuse("approve", {"thread_id": thread_id, "by": by, "remember": remember}, _THREAD)
+        outer, (thread_id, record) = thread_id, await self._waiting(thread_id, call_id)
         call = call_from_json(record.body)
         if seen is not None and seen != call_hash(call):
             raise ConfigError(
@@ -264,10 +282,15 @@ class KeptThreads:
         if arguments is not None:
             call = replace(call, arguments=arguments)
             self._check(call)
+        if remember and outer != thread_id:
+            raise ConfigError(f"approve(remember=…): {call_id!r} is a call of a sub-agent, and no rule covers those")
+        rule = self._rule_for(call, record, remember) if remember else None
         edited = arguments is not None or bool(record.note.get("edited"))
         note = {"hash": call_hash(call), "by": by, "edited": edited}
         body = edited_call(record.body, call) if arguments is not None else None
         await self._decide(thread_id, Move(record.seq, record.ordinal, "approved", ("waiting",), body=body, note=note))
+        if rule is not None:  # only now: a decision that is refused allows nothing
+            await self._remember(thread_id, rule)
 
     async def deny(self, thread_id: str, call_id: str, reason: str = "", *, by: str | None = None) -> None:
         """Deny a waiting call. The model reads the reason when the thread is resumed.
@@ -285,6 +308,17 @@ class KeptThreads:
         note = {"by": by, **({"edited": True} if record.note.get("edited") else {})}
         move = Move(record.seq, record.ordinal, "answered", ("waiting",), note=note, answer=to_json(said))
         await self._decide(thread_id, move)
+
+    def _rule_for(self, call: ToolCall, record: Call, remember: AllowRule | bool) -> AllowRule:
+        """The rule to remember with an approval, for the tool that the call was made with."""
+        rule = AllowRule(call.name) if isinstance(remember, bool) else remember
+        tool = self.registry.get_tool(call.name)
+        digest = record.body.get(TOOL) or (tool.digest if tool is not None else "")
+        if not digest or rule.digest not in ("", digest):
+            raise ConfigError(f"approve(remember=…): it is not known with which tool {call.name!r} the call was made")
+        if not rule.covers(call):
+            raise ConfigError(f"approve(remember=…): the rule {str(rule)!r} does not cover this call: {call.arguments}")
+        return replace(rule, digest=digest)
 
     def _check(self, call: ToolCall) -> None:
         """Raise ConfigError if the call's tool is known here and does not accept the arguments."""

@@ -4,6 +4,7 @@
 |---|---|
 | `planned` | run, unless the user wrote again since: then it is answered `cancelled` |
 | `waiting` for approval | left waiting, unless the user wrote again since: then it is answered `cancelled` |
+| `waiting` for approval, and a person has allowed such calls since | handled as planned: it may have to wait again |
 | `waiting` for a call in its sub-agent | run again, which continues the sub-agent; unless the user wrote again since |
 | `approved` | handled as planned if tool (`digest`) and arguments are those that were approved; otherwise as waiting |
 | `started`, its tool `idempotent` then and now | run again, with the same idempotency key |
@@ -21,12 +22,14 @@ An older agentkit did not store the declaration; its calls count as not idempote
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from agentkit.agent import RunFinish, call_hash
 from agentkit.errors import ConfigError, ErrorCode
 from agentkit.messages import TextPart, ToolMessage
 from agentkit.processor.not_run import MOVED_ON, PREFIX
+from agentkit.threads.allow_rules import AllowRule, is_allowed
 from agentkit.threads.conversation import in_order, is_broken_off, role_of
 from agentkit.threads.entries import IDEMPOTENT, TOOL, waits_for
 from agentkit.threads.store import Body, Call, Entry, Log
@@ -51,6 +54,7 @@ class Settlement:
         ask: calls whose tools are asked for the outcome.
         run: calls to run.
         wait: calls to put back to `waiting`.
+        plan: calls to put back to `planned`; they are also in `run`.
         finish: why there is nothing more to do after that; None to ask the model.
     """
 
@@ -59,11 +63,17 @@ class Settlement:
     ask: list[Call] = field(default_factory=list)
     run: list[Call] = field(default_factory=list)
     wait: list[Call] = field(default_factory=list)
+    plan: list[Call] = field(default_factory=list)
     finish: RunFinish | None = None
 
 
-def settle(log: Log, registry: ToolRegistry) -> Settlement:
+def settle(log: Log, registry: ToolRegistry, rules: Sequence[AllowRule] = ()) -> Settlement:
     """Decide about every call without an answer, and whether it is the model's turn after that.
+
+    Args:
+        log: the thread, or its end.
+        registry: the tools of the run.
+        rules: the calls that a person has allowed.
 
     Raises:
         ConfigError: the registry lacks the tool of an approved call, or of one whose sub-agent waits for approval.
@@ -71,9 +81,7 @@ def settle(log: Log, registry: ToolRegistry) -> Settlement:
     plan = Settlement(close=[e for e in log.entries if e.kind == "partial"])
     last_said = _last_said(log)
     waits = False
-    for call in log.calls:
-        if call.status == "answered":
-            continue
+    for call in (call for call in log.calls if call.status != "answered"):
         match call.status:
             case "started":
                 _settle_started(plan, call, registry)
@@ -90,6 +98,9 @@ def settle(log: Log, registry: ToolRegistry) -> Settlement:
                 )
                 plan.wait.append(replace(call, body=waits_for(call.body, _tool(call, registry))))
                 waits = True
+            case _ if _is_allowed(call, registry, rules):
+                plan.plan.append(call)
+                plan.run.append(replace(call, status="planned"))
             case _:
                 waits = True
     if waits:
@@ -137,6 +148,17 @@ def _is_approved(call: Call, registry: ToolRegistry) -> bool:
     tool, seen = _tool(call, registry), call.body.get(TOOL)
     same = tool is None or seen is None or tool.digest == seen
     return call.status == "approved" and same and call.note.get("hash") == call_hash(call_from_json(call.body))
+
+
+def _is_allowed(call: Call, registry: ToolRegistry, rules: Sequence[AllowRule]) -> bool:
+    """Return True if a rule covers a call of a run that was not started: otherwise, a person decides about it."""
+    tool = _tool(call, registry)
+    return (
+        tool is not None
+        and not call.attempts
+        and call.body.get(TOOL) == tool.digest
+        and is_allowed(rules, call_from_json(call.body), tool)
+    )
 
 
 def _passed_over(call: Call) -> ToolMessage:

@@ -236,8 +236,17 @@ class Store(Protocol):
         """A thread's data, without its entries."""
         ...
 
-    async def update(self, thread_id: str, metadata: Body) -> Thread:
-        """Replace a thread's metadata."""
+    async def update(self, thread_id: str, metadata: Body, *, expect: Body | None = None) -> Thread:
+        """Replace a thread's metadata.
+
+        Args:
+            thread_id: the thread.
+            metadata: the new one.
+            expect: the metadata that it must have; None replaces any.
+
+        Raises:
+            StoreConflict: someone else has changed it: it is not as expected.
+        """
         ...
 
     async def list(self, *, limit: int = 100, before: Thread | None = None) -> tuple[Thread, ...]:

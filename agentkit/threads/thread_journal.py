@@ -23,6 +23,7 @@ from agentkit.events import ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
 from agentkit.models.render_cache import RenderCache
 from agentkit.processor import ask_outcome
+from agentkit.threads.allow_rules import AllowRule, is_allowed, rules_in
 from agentkit.threads.children import call_key, child_id, refuse_inside
 from agentkit.threads.compaction import Compaction
 from agentkit.threads.conversation import answer_of, messages_of, untold
@@ -51,6 +52,8 @@ from agentkit.tool.result import ToolContext
 from agentkit.tool.suspension import SuspendedCall
 
 if TYPE_CHECKING:
+    from agentkit.processor.approval import Allows
+    from agentkit.tool.bound_tool import BoundTool
     from agentkit.tool.registry import ToolRegistry
 
 ASKING: Final = 60.0  # seconds that a tool without a timeout has to report a call's outcome
@@ -107,6 +110,7 @@ class ThreadJournal:
         self._open = OpenResponse()
         self._places = _Places()
         self._new: list[Message] = []
+        self._ruled = False
 
     @property
     def call_ids(self) -> Iterable[str]:
@@ -124,6 +128,19 @@ class ThreadJournal:
     def settled(self) -> bool:
         """True if the response and all its answers are in the store."""
         return self._open.complete
+
+    @property
+    def allows(self) -> Allows | None:
+        """Says if a rule of the thread covers a call; None if it had no rules at the last request."""
+        return self._allows if self._ruled else None
+
+    async def _allows(self, call: ToolCall, tool: BoundTool) -> bool:
+        return is_allowed(await self._rules(), call, tool)  # those of now: one may have been revoked
+
+    async def _rules(self) -> tuple[AllowRule, ...]:
+        rules = rules_in((await ask_store(self._store.get, self.thread_id)).metadata)
+        self._ruled = bool(rules)
+        return rules
 
     # -------------------------------------------------------------- the beginning
 
@@ -179,7 +196,7 @@ class ThreadJournal:
 
         None if someone else was faster, so that the thread has to be read again.
         """
-        plan = settle(content.rest, registry)
+        plan = settle(content.rest, registry, await self._rules())
         await refuse_inside(self._known, self.thread_id, plan.run, registry)
         ended = [(call_from_json(call.body), answer_of(call)) for call in untold(content.rest)]
         answers = [*plan.answer, *[(call, await self._reconciled(call, registry)) for call in plan.ask]]
@@ -220,6 +237,7 @@ class ThreadJournal:
     async def messages(self) -> Sequence[Message]:
         """Return the conversation, with the messages that others added since the last request."""
         await self._write_new()
+        await self._rules()
         log = await read_log(self._store, self.thread_id, after=self._places.last)
         if log.entries:
             self._view.say(messages_of(replace(log, entries=self._places.others(log))))
@@ -376,6 +394,7 @@ def _changes_of(plan: Settlement, answers: Sequence[tuple[Call, ToolMessage]]) -
     """The changes that settle the calls of an interrupted run, except for those that are to be run."""
     changes: list[Change] = [Revise(e.seq, _interrupted(e.body)) for e in plan.close]
     changes += [_answered(call, said) for call, said in answers]
+    changes += [Move(c.seq, c.ordinal, "planned", ("waiting",)) for c in plan.plan]
     changes += [Move(c.seq, c.ordinal, "waiting", ("approved",), body=c.body, note=open_note(c)) for c in plan.wait]
     return changes
 

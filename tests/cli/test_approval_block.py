@@ -210,10 +210,35 @@ def test_always_is_for_one_tool_in_this_chat_and_can_be_revoked(tmp_path: Path) 
         terminal.type("a")
         terminal.until_shown("Done.")
         assert sorted(path.name for path in tmp_path.glob("*.py")) == ["a.py", "b.py"]
-        terminal.type("/approve\r")
-        terminal.until_shown("calls that wait for approval: ask; always for create_file")
-        terminal.type("/approve ask create_file\r")
-        terminal.read_until(lambda: terminal.shown.lines.count("calls that wait for approval: ask") == 1, "ask")
+        terminal.type("/allowed\r")
+        terminal.until_shown("1. create_file: any arguments")
+        terminal.type("/allowed revoke 1\r")
+        terminal.until_shown("no calls run without asking that need approval")
+
+
+@pytest.mark.parametrize("where", [(), ("--thread", "t")])
+def test_a_pattern_is_allowed_and_everything_else_is_asked_about(tmp_path: Path, where: tuple[str, ...]) -> None:
+    calls = several(create("a.py"), create("b.py"), create("c;py"))
+    with asked(tmp_path, calls, *where) as terminal:
+        terminal.until_shown("p pattern")
+        terminal.type("p")
+        terminal.until_shown("Allow such calls. * stands for letters, digits, spaces and _ . / : = @ , + -")
+        terminal.until_shown("allow> ")
+        terminal.type(f"\x15{json.dumps({'file_path': 'b*'})}\r")
+        terminal.until_shown("these patterns do not fit this call itself")
+        terminal.until_shown("p pattern")
+        terminal.type("p")
+        terminal.until_shown("allow> ")
+        patterns = {"file_path": "*", "file_contents": "print('*')\n"}
+        terminal.type(f"\x15{json.dumps(patterns)}\r")
+        terminal.until_shown("● create_file → c;py")
+        terminal.type("n")
+        terminal.until_shown("no, because")
+        terminal.type("\r")
+        terminal.until_shown("Done.")
+        terminal.type("/allowed\r")
+        terminal.until_shown("1. create_file: file_path =")
+    assert sorted(path.name for path in tmp_path.glob("*py")) == ["a.py", "b.py"]
 
 
 def test_an_editor_that_fails_changes_nothing_and_is_named(tmp_path: Path) -> None:
@@ -251,7 +276,7 @@ def test_a_terminal_without_single_keys_keeps_the_typed_line(tmp_path: Path) -> 
     ):
         terminal.wait_for("you> ")
         terminal.type("go\n")
-        shown = terminal.wait_for("[y]es [a]lways [n]o [e]dit? ")
+        shown = terminal.wait_for("[y]es [a]lways [p]attern [n]o [e]dit? ")
         assert "? create_file → a.py (1 line)\n  │ print('a.py')\n" in shown
         terminal.type("a\n")
         terminal.wait_for("Done.")

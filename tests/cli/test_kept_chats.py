@@ -436,7 +436,7 @@ def test_a_thread_that_somebody_else_runs_is_neither_run_nor_deleted(say: Say, f
 
 # at a terminal
 
-QUESTION = "[y]es [a]lways [n]o [e]dit [l]ater? "
+QUESTION = "[y]es [a]lways [p]attern [n]o [e]dit [l]ater? "
 
 
 @pytest.mark.soak
@@ -530,7 +530,7 @@ def test_a_question_in_a_narrow_terminal_hides_nothing(folder: Path) -> None:
         terminal.wait_for("you> ")
         terminal.type("Send it.\n")
         terminal.wait_for("? send\n")
-        asked = terminal.wait_for("[y]es").splitlines()[:-1]
+        asked = terminal.wait_for("[y] [a] [p] [n] [e] [l]? ").splitlines()[:-1]
     assert asked == [
         '  to: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaa',
         "    ⋮ aaaaaaaaaaaaaaaaaaaaa\\u202e\\u001b[",

@@ -44,6 +44,7 @@ class Watched(SQLiteStore):
         super().__init__(":memory:")
         self.seen = seen
         self.last: dict[tuple[int, int], tuple[str, int]] = {}
+        self.then: Callable[[], Awaitable[None]] | None = None  # done once, after the next commit
 
     async def commit(self, thread_id: str, changes: Sequence[Change], *, fence: int | None = None) -> tuple[int, ...]:
         written = await super().commit(thread_id, changes, fence=fence)
@@ -52,6 +53,9 @@ class Watched(SQLiteStore):
             if before != (call.status, call.attempts):
                 self.seen.add((before[0], call.status))
             self.last[call.seq, call.ordinal] = call.status, call.attempts
+        then, self.then = self.then, None
+        if then is not None:
+            await then()
         return written
 
 
@@ -98,6 +102,16 @@ def deny(threads: ThreadManager, store: Watched) -> Awaitable[Any]:
     return threads.deny("t", "c1", "too dear")
 
 
+async def allow(threads: ThreadManager, store: Watched) -> None:
+    await threads.allow("t", "pay")
+
+
+async def revoke_in_between(threads: ThreadManager, store: Watched) -> None:
+    """A rule lets the waiting call run, and is revoked before the run asks again."""
+    store.then = lambda: threads.revoke("t", "pay")
+    await run("Done.")(threads, store)
+
+
 def write(threads: ThreadManager, store: Watched) -> Awaitable[Any]:
     return threads.add_message("t", "Never mind.")
 
@@ -125,6 +139,8 @@ SCENES: tuple[tuple[Step, ...], ...] = (
     (run(PAY), approve, run("Done.")),
     (run(PAY), approve, stop_at_the_start, run("Done.")),
     (run(PAY), deny, run("Done.")),
+    (run(PAY), allow, run("Done.")),
+    (run(PAY), allow, revoke_in_between, approve, run("Done.")),
     (run(PAY), approve, write, run("Done.")),
     (run(PAY), approve, die_in_the_tool, run("Done.")),
     (run(ONCE), approve, die_in_the_tool, run("Done.")),

@@ -32,6 +32,7 @@ from agentkit.gateway.ui.thread_snapshot import (
 )
 from agentkit.messages import AssistantMessage, ToolCall, UserMessage
 from agentkit.threads import Entry, Log
+from agentkit.threads.allow_rules import AllowRule, is_allowed, rules_in
 from agentkit.threads.conversation import role_of
 from agentkit.threads.entries import OWN
 from agentkit.threads.log_reader import read_log
@@ -222,7 +223,7 @@ class LiveThread:
             "state": "running" if running else "damaged" if self.trouble.damage else one.state,
             "model": model,
             "format": format,
-            "allowed": settings.allowed_now(hub.agent.registry),
+            "allowed": [self._rule_json(rule) for rule in rules_in(stored.metadata)],
             "waiting": one.waiting,
             "usage": {"inputTokens": self._sums.usage.input_tokens, "outputTokens": self._sums.usage.output_tokens},
             "cost": self._sums.cost,
@@ -236,6 +237,18 @@ class LiveThread:
             if listed:
                 hub.list_changed()
         return one
+
+    def _rule_json(self, rule: AllowRule) -> dict[str, Any]:
+        tool = self._hub.agent.registry.get_tool(rule.tool)
+        changed = "" if tool is not None and tool.digest == rule.digest else " (asks again: the tool has changed)"
+        return {"tool": rule.tool, "arguments": rule.arguments, "text": f"{rule}{changed}"}
+
+    async def undecided_calls(self) -> int:
+        """The number of calls that wait for a person, without those that a rule covers by now."""
+        threads, registry = self._hub.threads, self._hub.agent.registry
+        rules = await threads.allow_rules(self.id)
+        waiting = [(call, registry.get_tool(call.name)) for call in await threads.pending(self.id)]
+        return sum("/" in call.id or tool is None or not is_allowed(rules, call, tool) for call, tool in waiting)
 
     async def _add_up(self, one: ThreadSummary) -> None:
         sums = self._sums
@@ -358,7 +371,7 @@ class LiveThread:
         """Return whether something was said or decided that the run did not notice any more."""
         threads = self._hub.threads
         if finish == "approval":
-            return not await threads.pending(self.id) and await has_decided_calls(threads, self.id)
+            return not await self.undecided_calls() and await has_decided_calls(threads, self.id)
         if finish != "stop":  # a limit was reached: another run would reach it as well
             return False
         stored = await threads.get_thread(self.id)

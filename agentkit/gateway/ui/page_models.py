@@ -9,7 +9,7 @@ from typing import Any, Final
 from agentkit import formats
 from agentkit.agent import Agent, Hook
 from agentkit.errors import ConfigError
-from agentkit.gateway.ui.thread_settings import ThreadSettings, with_allowed
+from agentkit.gateway.ui.thread_settings import ThreadSettings
 from agentkit.models.base import Model, close
 
 NATIVE: Final = "native"
@@ -90,20 +90,20 @@ class PageModels:
             formats.get(format)
 
     def agent_for(self, settings: ThreadSettings, hooks: Sequence[Hook]) -> Agent:
-        """The agent with a thread's model, and with the tools that need no approval in it.
+        """The agent with a thread's model.
 
         Raises:
             ConfigError: there is no such model, or it cannot be created.
         """
         self.check(settings)
-        config = with_allowed(self.agent, settings.allowed_now(self.agent.registry))
         chosen = self.choice_of(settings)
         if chosen == self.own:
-            return self.agent.adapt(config=config, hooks=hooks)
+            return self.agent.adapt(hooks=hooks)
         if chosen not in self._created:
             name, format = chosen
             self._created[chosen] = self._choices[name].create(None if format == NATIVE else format)
-        return self.agent.adapt(model=self._created[chosen], config=replace(config, formats=None), hooks=hooks)
+        config = replace(self.agent.config, formats=None)
+        return self.agent.adapt(model=self._created[chosen], config=config, hooks=hooks)
 
     async def aclose(self) -> None:
         """Close the models that were created."""

@@ -20,6 +20,8 @@ from agentkit.messages import FilePart, TextPart, ToolCall, ToolMessage, UserMes
 from agentkit.models.files_taken import check_model_files
 from agentkit.processor.not_run import CANCELLED
 from agentkit.schemas.words import InvalidArguments
+from agentkit.threads import AllowRule
+from agentkit.threads.allowing_threads import change_metadata
 from agentkit.threads.conversation import is_denied
 from agentkit.threads.lease import acquire_unheld
 from agentkit.threads.log_reader import read_log
@@ -103,22 +105,32 @@ class ThreadActions:
         approved: bool,
         arguments: Mapping[str, Any] | None = None,
         reason: str = "",
-        always: bool = False,
+        always: Mapping[str, Any] | bool = False,
     ) -> dict[str, Any]:
         """Decide about a waiting call, and resume the thread when no more calls wait.
 
+        Args:
+            call: its id.
+            seen: the hash of the call that the person saw.
+            approved: whether it may run.
+            arguments: it runs with these instead.
+            reason: why it may not run.
+            always: whether to allow later calls of the tool too; or the patterns of the arguments of those.
+
         Raises:
             RequestRefused: the call does not wait, or is not the one that the person saw (409); the arguments do not
-                fit (422).
+                fit (422); the patterns are not about this call, or it is a sub-agent's (400).
         """
         thread, threads = self._thread, self._threads
         async with thread.lock:
             found = await self.check(call, seen, arguments)
-            if always and approved:
-                await self._allow(call, found.name)
+            found = found if arguments is None else replace(found, arguments=arguments)
+            rule = always if isinstance(always, bool) else AllowRule(found.name, always)
+            if approved and rule:
+                _check_rule(rule, call, found)
             try:
                 if approved:
-                    await threads.approve(thread.id, call, arguments=arguments, seen=seen, by=BY)
+                    await threads.approve(thread.id, call, arguments=arguments, seen=seen, by=BY, remember=rule)
                 else:
                     await threads.deny(thread.id, call, reason, by=BY)
             except ConfigError as e:
@@ -126,7 +138,7 @@ class ThreadActions:
             decision = "approved" if approved else "denied"
             edited = None if arguments is None else dict(arguments)
             thread.tell("decided", toolCallId=call, decision=decision, by=BY, reason=reason, arguments=edited)
-            left = len(await threads.pending(thread.id))
+            left = await thread.undecided_calls()
             await self._resume_after(left)
         return {"waiting": left}
 
@@ -194,8 +206,7 @@ class ThreadActions:
 
     async def change(self, settings: ThreadSettings) -> None:
         """Store a thread's settings. The lock is held."""
-        stored = await self._threads.get_thread(self._thread.id)
-        await ask_store(self._threads.store.update, stored.id, settings.in_metadata(stored.metadata))
+        await change_metadata(self._threads.store, self._thread.id, settings.in_metadata)
         await self._thread.refresh(known=True)
 
     async def _stop_calls(self) -> bool:
@@ -248,16 +259,17 @@ class ThreadActions:
             registry, names = inner.registry, {}
         return registry.get_tool(name)
 
-    async def _allow(self, id: str, name: str) -> None:
-        tool = self._hub.agent.registry.get_tool(name)
-        if "/" in id or tool is None:
-            raise RequestRefused(400, f"{name} is not a tool of this thread's agent", "invalid_request")
-        stored = await self._threads.get_thread(self._thread.id)
-        await self.change(ThreadSettings.of(stored).allowing(tool))
-
 
 def _check(tool: BoundTool, arguments: Mapping[str, Any]) -> None:
     try:
         tool.validate(arguments, lenient=False)
     except InvalidArguments as e:
         raise FieldsRefused(e) from e
+
+
+def _check_rule(rule: AllowRule | bool, id: str, call: ToolCall) -> None:
+    """Refuse a rule that is not about the call that is approved with it."""
+    if "/" in id:
+        raise RequestRefused(400, f"{call.name} is a sub-agent's tool, which always asks", "invalid_request")
+    if isinstance(rule, AllowRule) and not rule.covers(call):
+        raise RequestRefused(400, "These patterns do not fit this call itself.", "invalid_request", param="always")

@@ -40,7 +40,6 @@ from agentkit.gateway.head_checks import (
     read_body,
 )
 from agentkit.gateway.reply_sender import ReplySender
-from agentkit.gateway.request_fields import flag
 from agentkit.gateway.ui.api_request import ApiRequest
 from agentkit.gateway.ui.foreign_runs import foreign_run
 from agentkit.gateway.ui.page_files import SAFE_HEADERS, PageFiles
@@ -251,12 +250,10 @@ class Page:
         async with thread.lock:
             stored = await self.hub.threads.get_thread(asked.id)
             settings = self._changed(ThreadSettings.of(stored), asked)
-            if (allow := asked.text("allow")) and (tool := self.hub.agent.registry.get_tool(allow)) is not None:
-                settings = settings.allowing(tool)
-            elif allow:
-                raise RequestRefused(400, f"there is no tool {allow[:100]!r}", "invalid_request", param="allow")
-            if revoke := asked.text("revoke"):
-                settings = settings.revoking(revoke)
+            if (allow := asked.rule("allow")) is not None:
+                await self.hub.threads.allow(asked.id, allow, registry=self.hub.agent.registry)
+            if (revoke := asked.rule("revoke")) is not None:
+                await self.hub.threads.revoke(asked.id, revoke)
             await self._act(asked).change(settings)
         return PageReply(thread.state)
 
@@ -282,7 +279,7 @@ class Page:
             approved=asked.flag("approved"),
             arguments=asked.mapping("arguments"),
             reason=asked.text("reason"),
-            always=flag(asked.body, "always") or False,
+            always=asked.patterns("always"),
         )
         return PageReply(left)
 

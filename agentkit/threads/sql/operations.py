@@ -206,9 +206,13 @@ class Operations:
         """See `Store.get`."""
         return thread_of((yield from self._row(thread_id, f"SELECT {THREAD} FROM {self.threads} WHERE id = ?")))
 
-    def update(self, thread_id: str, metadata: Body) -> Steps[Thread]:
+    def update(self, thread_id: str, metadata: Body, expect: Body | None = None) -> Steps[Thread]:
         """See `Store.update`."""
         head = yield from self._lock(thread_id)
+        if expect is not None:
+            found = (yield from self.get(thread_id)).metadata
+            if encode(found, "metadata") != encode(expect, "metadata"):
+                raise StoreConflict(f"the metadata of thread {thread_id!r} was changed in the meantime")
         yield (
             f"UPDATE {self.threads} SET metadata = ?, updated = ?, version = ? WHERE id = ?",
             (encode(metadata, "metadata"), max(head.now, head.updated), head.version + 1, encode_id(thread_id)),

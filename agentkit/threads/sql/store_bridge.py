@@ -95,9 +95,9 @@ class SqlStore(Closing):
         """See `Store.get`."""
         return await self._run(lambda: self._operations.get(thread_id), "statement")
 
-    async def update(self, thread_id: str, metadata: Body) -> Thread:
+    async def update(self, thread_id: str, metadata: Body, *, expect: Body | None = None) -> Thread:
         """See `Store.update`."""
-        return await self._run(lambda: self._operations.update(thread_id, metadata), "write")
+        return await self._run(lambda: self._operations.update(thread_id, metadata, expect), "write")
 
     async def list(self, *, limit: int = 100, before: Thread | None = None) -> tuple[Thread, ...]:
         """See `Store.list`."""

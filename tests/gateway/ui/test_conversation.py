@@ -179,6 +179,17 @@ def test_keys_on_a_focused_decision(page: Modules) -> None:
     assert did(page) == [["decide", "c1", {"hash": "hash-c1", "approved": True, "always": True}]]
 
 
+def test_patterns_begin_as_the_call_itself(page: Modules) -> None:
+    given = {"path": "*.txt", "count": 3, "tags": ["a*"]}
+    asked = approval("c1", "hash-c1", **given)
+    page.apply(started(), *call("c1", "delete", "{}", end={"arguments": given}), asked, finished("r1", "interrupt"))
+    alive(page)
+    page.click("Always allow like this…")
+    page.click("Approve, and always allow these")
+    patterns = {**given, "path": "\\*.txt"}
+    assert did(page) == [["decide", "c1", {"hash": "hash-c1", "approved": True, "always": patterns}]]
+
+
 def test_arguments_are_edited_in_a_form(page: Modules) -> None:
     page.apply(*waiting("c1"))
     alive(page)

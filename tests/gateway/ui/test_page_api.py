@@ -183,6 +183,42 @@ def test_always_allows_the_tool_in_this_thread_until_it_is_revoked(world: World)
     assert len(waiting(client, other)) == 1
 
 
+def test_a_pattern_is_allowed_listed_and_revoked(world: World) -> None:
+    client, thread = world.client, world.client.new()
+    client.say(thread, "order")
+    (call,) = waiting(client, thread)
+    client.decide(thread, call, approved=True, always={"item": "milk", "amount": 3}, status=400)
+    client.decide(thread, call, approved=True, always={"item": "te*", "amount": 3})
+    client.settled(thread, "idle")
+    rule = {"tool": "order", "arguments": {"item": "te*", "amount": 3}}
+    other = {"tool": "order", "arguments": {"item": "milk", "amount": 2}}
+    state = client.ask("PATCH", f"threads/{thread}", {"allow": other})
+    assert state["allowed"] == [
+        {**rule, "text": 'order: item = "te*", amount = 3'},
+        {**other, "text": 'order: item = "milk", amount = 2'},
+    ]
+    client.say(thread, "order")
+    client.settled(thread, "idle")
+    client.say(thread, "twice")
+    assert [call["arguments"]["item"] for call in waiting(client, thread)] == ["tea"]
+    assert client.ask("PATCH", f"threads/{thread}", {"revoke": rule})["allowed"][0]["tool"] == "order"
+    client.ask("PATCH", f"threads/{thread}", {"revoke": rule}, status=400)
+    for wrong in ({"allow": "buy"}, {"allow": {"tool": "order", "arguments": [1]}}, {"allow": 1}, {"allow": {}}):
+        client.ask("PATCH", f"threads/{thread}", wrong, status=400)
+
+
+def test_calls_that_a_rule_covers_run_once_the_others_are_decided(world: World) -> None:
+    client, thread = world.client, world.client.new()
+    client.say(thread, "orders")
+    calls = waiting(client, thread)
+    client.decide(thread, calls[0], approved=True, always={"item": "*ea", "amount": 1})
+    assert world.shop.done == []
+    client.ask("PATCH", f"threads/{thread}", {"allow": {"tool": "order", "arguments": {"item": "milk", "amount": 1}}})
+    client.decide(thread, calls[2], approved=False)
+    client.settled(thread, "idle")
+    assert world.shop.done == ["1 tea", "1 milk"]
+
+
 def test_always_is_no_longer_valid_for_a_tool_that_has_changed(tmp_path: Path) -> None:
     class OtherShop:
         @openapi_schema(requires_approval=True)

@@ -144,7 +144,6 @@ def test_a_decision_while_the_reply_is_written_stays(server: PageServer, tabs: T
 
 def test_always_allowed_is_also_the_other_call_that_waits(server: PageServer, tabs: Tabs) -> None:
     tab = asked(tabs, "orders")
-    expect(tab.card("order").place.get_by_role("button", name="also the 2 waiting")).to_be_visible()
     tab.card("order").always()
     tab.sees("All settled.")
     assert ordered(server) == ["1 tea", "2 milk", "3 cake"]
@@ -267,6 +266,43 @@ def test_always_allowed_until_it_is_revoked(server: PageServer, tabs: Tabs) -> N
     tab.say("order")
     tab.card("order", 2).says("Run order?")
     assert len(ordered(server)) == 2
+
+
+def test_a_pattern_is_allowed_and_asks_about_everything_else(server: PageServer, tabs: Tabs) -> None:
+    server.play(
+        "some",
+        [{"call": "order", "arguments": {"item": "tea", "amount": 2}}],
+        [{"call": "order", "arguments": {"item": "tea, green", "amount": 2}}],
+        [{"call": "order", "arguments": {"item": "tea; gin", "amount": 2}}],
+        ["No gin."],
+    )
+    tab = asked(tabs, "some")
+    tab.card("order").allow_like_this(item="gin*")
+    tab.card("order").says("These patterns do not fit this call itself.")
+    tab.card("order").place.get_by_role("textbox", name=re.compile("^item")).fill("tea*")
+    tab.card("order").press("Approve, and always allow these")
+    tab.has_cards(("order", DONE), ("order", DONE), ("order", WAITS))
+    expect(tab.page.locator("#allowed")).to_contain_text('order: item = "tea*", amount = 2')
+    tab.card("order", 2).deny()
+    tab.sees("No gin.")
+    assert ordered(server) == ["2 tea", "2 tea, green"]
+    tab.reload()
+    tab.page.locator("#allowed").get_by_role("button").click()
+    expect(tab.page.locator("#allowed")).to_be_hidden()
+    tab.say("some")
+    tab.card("order", 3).says("Run order?")
+    assert len(ordered(server)) == 2
+
+
+def test_a_rule_of_the_terminal_is_on_the_page(server: PageServer, tabs: Tabs) -> None:
+    tab = asked(tabs)
+    tab.card("order").always()
+    tab.sees("That is settled.")
+    assert "order: any arguments" in server.command("threads", "allowed", tab.thread)
+    server.command("threads", "revoke", tab.thread, "1")
+    expect(tab.page.locator("#allowed")).to_be_hidden()
+    tab.say("order")
+    tab.card("order", 1).says("Run order?")
 
 
 # ---------------------------------------------------------------- more than one thing at a time

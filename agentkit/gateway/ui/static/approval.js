@@ -24,7 +24,8 @@ export class Approval {
 			y: () => this.decide({ approved: true }),
 			e: () => this.#edit(),
 			n: () => this.#deny(),
-			a: () => this.#always(),
+			a: () => this.decide({ approved: true, always: true }),
+			p: () => this.#pattern(),
 		};
 		for (const [key, run] of Object.entries(this.keys)) this.keys[key] = () => this.alive && !this.busy && run();
 		this.count = make("span", { class: "count" });
@@ -69,8 +70,6 @@ export class Approval {
 		this.every.textContent = `Approve all ${total}`;
 		this.every.setAttribute("aria-disabled", String(!seen));
 		this.every.title = seen ? "" : "Look at each of them first";
-		const more = this.alike.length;
-		this.always.textContent = `Always allow ${shown(this.call.name)} in this thread${more ? `, also the ${more} waiting` : ""}`;
 	}
 
 	focus() {
@@ -89,24 +88,15 @@ export class Approval {
 		next?.#rest();
 	}
 
-	// The others of the same tool that wait; a call inside another one has a sub-agent's tool.
-	get alike() {
-		return this.all.list.filter((one) => one !== this && one.call.name === this.call.name && !one.call.id.includes("/"));
-	}
-
-	async #always() {
-		const { alike } = this;
-		if (await this.decide({ approved: true, always: true })) for (const one of alike) await one.decide({ approved: true });
-	}
-
 	#buttons() {
 		this.every = button("Approve all", () => this.all.approve(), { hidden: true });
-		this.always = button("", this.keys.a);
+		const inside = this.call.id.includes("/"); // the server refuses rules for a call inside another one
 		return [
 			button("Approve", this.keys.y, { class: "primary" }),
 			button("Edit", this.keys.e),
 			button("Deny…", this.keys.n),
-			!this.call.id.includes("/") && this.always, // the server refuses it for a call inside another one
+			!inside && button(`Always allow ${shown(this.call.name)} in this thread`, this.keys.a),
+			!inside && button("Always allow like this…", this.keys.p),
 			this.every,
 		];
 	}
@@ -127,14 +117,27 @@ export class Approval {
 	}
 
 	#edit() {
-		this.form = new ArgumentForm(this.call.arguments ?? {}, this.actions.schema(this.call.name));
-		this.#open(this.form.element, "Approve with these arguments", () => {
-			const edited = this.form.read();
-			if (edited) this.decide({ approved: true, arguments: edited });
-		});
+		const { name, arguments: given } = this.call;
+		this.#fill(given, this.actions.schema(name), "", "Approve with these arguments", "arguments");
 		this.content.hidden = true;
-		this.form.focus();
 		this.element.scrollIntoView({ block: "nearest" });
+	}
+
+	// Patterns for the arguments of later calls: at first, those of this call.
+	#pattern() {
+		const quoted = (value) => (typeof value === "string" ? value.replace(/[\\*]/g, "\\$&") : value);
+		const patterns = Object.entries(this.call.arguments ?? {}).map(([name, value]) => [name, quoted(value)]);
+		const hint = "Calls like this will run unasked. * stands for letters, digits, spaces and _ . / : = @ , + -";
+		this.#fill(Object.fromEntries(patterns), null, hint, "Approve, and always allow these", "always");
+	}
+
+	#fill(given, schema, hint, name, field) {
+		this.form = new ArgumentForm(given ?? {}, schema);
+		this.#open(make("div", {}, hint && make("p", { class: "small" }, hint), this.form.element), name, () => {
+			const values = this.form.read();
+			if (values) this.decide({ approved: true, [field]: values });
+		});
+		this.form.focus();
 	}
 
 	#deny() {

@@ -9,6 +9,7 @@ import { rawCall } from "./raw.js";
 import { isFinal, waitingCalls } from "./state.js";
 import { duration, effectView, LiveArguments, resultView, rows, shown } from "./values.js";
 
+const UNKNOWN = ["?", "interrupted: outcome unknown"];
 const STATES = {
 	writing: ["✎", "writing"],
 	planned: ["○", "ready"],
@@ -20,8 +21,8 @@ const STATES = {
 	denied: ["⊘", "denied"],
 	stopped: ["■", "stopped"],
 	skipped: ["↷", "not run"],
-	interrupted: ["?", "interrupted: outcome unknown"],
-	unknown: ["?", "interrupted: outcome unknown"],
+	interrupted: UNKNOWN,
+	unknown: UNKNOWN,
 };
 
 let count = 0;

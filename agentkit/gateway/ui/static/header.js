@@ -1,13 +1,13 @@
-// The open thread's header: title, model, format, use, menu, allowed tools; and the banners under it.
+// The open thread's header: title, model, format, use, menu, rules; and the banners under it.
 
 import { $, button, icon, make, on } from "./dom.js";
-import { useText } from "./values.js";
+import { shown, useText } from "./values.js";
 
 const EXPORTS = [
-	["json", "Export: JSON (agentkit)"],
-	["openai", "Export: OpenAI messages"],
-	["anthropic", "Export: Anthropic messages"],
-	["markdown", "Export: Markdown"],
+	["json", "JSON (agentkit)"],
+	["openai", "OpenAI messages"],
+	["anthropic", "Anthropic messages"],
+	["markdown", "Markdown"],
 ];
 
 function fill(select, options, value) {
@@ -44,7 +44,7 @@ export class Header {
 			make("p", { id: "menu-usage" }),
 			item("Rename", () => this.rename()),
 			item("Fork this thread", actions.fork),
-			...EXPORTS.map(([form, text]) => item(text, () => actions.exportAs(form))),
+			...EXPORTS.map(([form, text]) => item(`Export: ${text}`, () => actions.exportAs(form))),
 			item("Delete…", actions.remove, true),
 		);
 	}
@@ -74,9 +74,9 @@ export class Header {
 
 	showAllowed(allowed) {
 		$("allowed").hidden = !allowed.length;
-		const chips = allowed.map((tool) => {
-			const about = { class: "icon", "aria-label": `No longer always allow ${tool}`, title: "Ask again" };
-			return make("span", { class: "chip" }, tool, button(icon("close"), () => this.actions.change({ revoke: tool }), about));
+		const chips = allowed.map(({ text, ...revoke }) => {
+			const about = { class: "icon", "aria-label": `No longer always allow ${shown(text)}`, title: "Ask again" };
+			return make("span", { class: "chip" }, shown(text), button(icon("close"), () => this.actions.change({ revoke }), about));
 		});
 		$("allowed").replaceChildren("Always allowed: ", ...chips);
 	}

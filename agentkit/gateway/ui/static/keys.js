@@ -13,6 +13,7 @@ const CARD = [
 	["n", "Deny it"],
 	["e", "Edit its arguments"],
 	["a", "Always allow its tool in this thread"],
+	["p", "Always allow arguments like these"],
 ];
 
 function isTyping(element) {
