@@ -233,6 +233,7 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
             hooks: hooks in addition to the agent's.
             **options: see `RunOptions`; the journal handles `decisions`.
         """
+        from agentkit.agent.offering import searchable
         from agentkit.agent.plan import Plan
         from agentkit.agent.run import RunStream
         from agentkit.agent.run_budget import Spending
@@ -249,10 +250,13 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
             limits.max_depth = min(limits.max_depth, above.limits.max_depth - 1)
         spending = Spending(limits.budget, None if above is None else above.spending)
         spending.check(model.name)
+        registry = self.registry
+        if limits.offered_tools is not None:
+            registry = searchable(registry, limits.offered_tools, model.format)
         plan = Plan(
             agent=self,
             model=model,
-            registry=self.registry,
+            registry=registry,
             config=config,
             settings={**self.settings, **given},
             limits=limits,

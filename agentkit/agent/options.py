@@ -95,6 +95,7 @@ class LimitKeywords(TypedDict, total=False):
     reply_retries: int
     budget: Budget | None
     max_depth: int
+    offered_tools: int | None
 
 
 _A_BUDGET: Final = or_none(instance(Budget, "a Budget, such as Budget(tokens=100_000)"))
@@ -122,6 +123,9 @@ class AgentLimits:
         budget: what a run may spend; None sets no limit.
         max_depth: levels of sub-agents below a run, if an agent uses another agent, or itself, as a tool. A call that
             would go deeper is answered with an error. 0 allows no sub-agents.
+        offered_tools: if there are more tools, only this many are offered for each message of the user, by a search
+            with its words, and the model finds others with the tool `find_tools`; see `agentkit.agent.offering`. 1 or
+            more, None always offers all tools.
     """
 
     max_turns: int = field(default=50, metadata={"bound": whole(1)})
@@ -131,6 +135,7 @@ class AgentLimits:
     reply_retries: int = field(default=2, metadata={"bound": whole(0)})
     budget: Budget = field(default=None, metadata={"bound": _A_BUDGET})  # type: ignore[assignment]  # see below
     max_depth: int = field(default=3, metadata={"bound": whole(0)})
+    offered_tools: int | None = field(default=None, metadata={"bound": or_none(whole(1), "to offer all tools")})
 
     def __post_init__(self) -> None:
         self.budget = vars(self)["budget"] or UNBOUNDED

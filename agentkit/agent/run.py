@@ -336,6 +336,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         return processor.process(
             source,
             offered=requests.offered,
+            readable=requests.readable,
             barred=requests.barred,
             more=self._more,
             already_run=_cut_calls(self._turn),

@@ -1,0 +1,98 @@
+"""The tools that a run offers if there are too many to offer all: those that fit the conversation.
+
+Offered are the matches of each message of the user, the tools that were called, and those that the model found with
+`find_tools`. The selection depends on the conversation alone, so a resumed thread and a fork offer the same tools in the
+same order; while a conversation grows, so does the selection, only at its end. A call of a tool that is registered but
+not offered runs: a model that knows its name from elsewhere has found it. Knows no model and no turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from agentkit.messages import AssistantMessage, Message, UserMessage
+from agentkit.tool.bound_tool import bind_function
+from agentkit.tool.declare import openapi_schema
+from agentkit.tool.registry import ToolRegistry
+from agentkit.tool.result import ToolResult
+from agentkit.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from agentkit.formats.format import Format
+
+FIND_TOOLS: Final = "find_tools"
+"""The name of the tool with which a model finds others."""
+
+_DESCRIPTION: Final = (
+    "Find more tools. You see only some of the {count} tools that you can use. If none of them does what is needed, "
+    "search here; then call the tool that was found."
+)
+_QUERY: Final = "what the tool must do, in a few words, such as 'convert currency'"
+_SHOWN: Final = 200  # characters of a description in the list of the tools that were found
+
+
+def searchable(registry: ToolRegistry, most: int, format: str | Format | None) -> ToolRegistry:
+    """The tools of a run with `find_tools` in front; the registry itself if it has no more tools than `most`.
+
+    Args:
+        registry: all tools.
+        most: how many are offered at a time.
+        format: the text format of the model's calls; None for native calls.
+
+    Raises:
+        SchemaError: one of the tools is called `find_tools`.
+    """
+    count = len(registry.offered_specs(format))
+    if count <= most:
+        return registry
+
+    @openapi_schema(name=FIND_TOOLS, description=_DESCRIPTION.format(count=count), idempotent=True, query=_QUERY)
+    def find_tools(query: str) -> ToolResult:
+        found = registry.search(query, most, format)
+        if not found:
+            return ToolResult(error=f"no tool matches {query:.200}; search with other words")
+        lines = [f"- {tool.name}: {' '.join(tool.description.split())[:_SHOWN]}" for tool in found]
+        return ToolResult("You can call these tools now:\n" + "\n".join(lines))
+
+    return ToolRegistry(bind_function(find_tools), [registry.get_tool(tool.name) for tool in registry.specs()])
+
+
+class Offering:
+    """The selection of one run.
+
+    Args:
+        search: the registry to search.
+        registry: its tools, and `find_tools`, as `searchable` returns them.
+        most: how many tools a message or a search adds.
+        format: the text format of the model's calls; None for native calls.
+        choice: the `tool_choice` of the requests; a tool that it names is always offered.
+    """
+
+    def __init__(
+        self, search: ToolRegistry, registry: ToolRegistry, most: int, format: str | Format | None, choice: str
+    ) -> None:
+        self._find = cache(lambda text: [spec.name for spec in search.search(text, most, format)])
+        self._all = {spec.name: spec for spec in registry.offered_specs(format)}
+        self._offered = dict.fromkeys([FIND_TOOLS, *([choice] if choice in self._all else [])])
+
+    def tools(self, messages: Sequence[Message]) -> tuple[ToolSpec, ...]:
+        """The tools to offer for a conversation, with all that was removed from it; none is ever taken back."""
+        for message in messages:
+            for name in self._names(message):
+                if name in self._all:
+                    self._offered.setdefault(name)
+        return tuple([self._all[name] for name in self._offered])
+
+    def _names(self, message: Message) -> list[str]:
+        """The tools that a message adds."""
+        if isinstance(message, UserMessage):
+            return self._find(message.text)
+        if not isinstance(message, AssistantMessage):
+            return []
+        names: list[str] = []
+        for call in message.calls:
+            query = call.arguments.get("query") if call.name == FIND_TOOLS else None
+            names += self._find(query) if isinstance(query, str) else [call.name]
+        return names
