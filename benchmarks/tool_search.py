@@ -134,6 +134,8 @@ async def run(arguments: argparse.Namespace) -> None:
                             break
         except Exception as e:  # noqa: BLE001 - a refused request is an outcome here
             called.append(f"{type(e).__name__}: {e}"[:200])
+        if not called:
+            called.append(f"said: {events.result.text[:200]!r}")
         chosen = next((name for name in called if name != FIND_TOOLS), None)
         right += chosen in task.wanted
         print(f"{'right' if chosen in task.wanted else 'WRONG'}  {min(task.wanted)}  {called}", flush=True)

@@ -28,6 +28,9 @@ from agentkit.tool.result import ToolResult
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ContentBlock
 
+    from agentkit.interop.mcp.returned_type import ReturnedType
+
+_OTHER_TYPE: Final = "the tool has run, but this result does not have the type that the tool declares"
 _BINARY: Final = "application/octet-stream"
 
 Shown = Callable[[str], str]
@@ -135,21 +138,28 @@ def _binary(data: str, kind: str, kept: list[dict[str, Any]], uri: str | None = 
     return TextPart(f"[{kind}, {size}{f', {uri}' if uri else ''}: not shown]")
 
 
-def answer_of(result: ToolResult, parts: ResultContent) -> CallToolResult:
+def answer_of(result: ToolResult, parts: ResultContent, returned: ReturnedType | None = None) -> CallToolResult:
     """A `ToolResult` as a server's.
 
     Args:
         result: the result.
         parts: the parts that a model may read.
+        returned: the type that the tool declares; a result of another type is an error, since clients refuse it.
     """
-    from mcp_types import CallToolResult
+    from mcp_types import CallToolResult, TextContent
 
-    structured = plain(result.output) if result.ok and not isinstance(result.output, str) else None
-    if not isinstance(structured, dict):  # a list or a number has no place there
-        structured = None
-    return CallToolResult(
-        content=[_block(part) for part in parts], structured_content=structured, is_error=not result.ok
-    )
+    content = [_block(part) for part in parts]
+    if not result.ok:
+        return CallToolResult(content=content, is_error=True)
+    if returned is not None:
+        structured = returned.structured(result.output)
+    else:
+        value = None if isinstance(result.output, str) else plain(result.output)
+        structured = value if isinstance(value, dict) else None  # a list or a number has no place there
+    if structured is None and returned is not None:
+        content.append(TextContent(type="text", text=_OTHER_TYPE))
+        return CallToolResult(content=content, is_error=True)
+    return CallToolResult(content=content, structured_content=structured)
 
 
 def _block(part: TextPart | ImagePart) -> ContentBlock:
