@@ -1,7 +1,7 @@
 """500 tools and a small model: tokens per request and the right tool chosen, with and without `offered_tools`.
 
-The tools and the tasks are cases of the Berkeley Function Calling Leaderboard (`bfcl_cases.jsonl` in `../shared/data`, or
-in `AGENTKIT_SHARED_DATA`). A task is right if the first call of a tool, other than `find_tools`, is of the case's own
+The tools and the tasks are cases of the Berkeley Function Calling Leaderboard (`bfcl_cases.jsonl` in `../shared/data`,
+or in `AGENTKIT_SHARED_DATA`). A task is right if the first call of a tool, other than `find_tools`, is of the case's own
 tool. Without a search, only as many tools are offered as fit into the model's context: the tasks' own, and others.
 
     python benchmarks/tool_search.py recall
@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 from agentkit import Agent, Budget, ToolRegistry, model
 from agentkit.agent.lifecycle import TurnEnded
 from agentkit.agent.offering import FIND_TOOLS
-from agentkit.models.tokens import json_tokens
 from agentkit.events import CallEnd
+from agentkit.models.tokens import json_tokens
 from agentkit.tool.schema_tools import tool_from_schema
 
 DATA = Path(os.environ.get("AGENTKIT_SHARED_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
@@ -60,7 +60,8 @@ def cases() -> Iterator[Case]:
 
 def tasks_of(known: list[Case], count: int) -> list[Case]:
     """Tasks from all over the cases, of one call each."""
-    single = [case for case in known if len(case.wanted) == 1 and len(case.text) < 300 and all(map(is_short, case.tools))]
+    single = [case for case in known if len(case.wanted) == 1 and all(map(is_short, case.tools))]
+    single = [case for case in single if len(case.text) < 300]
     return single[:: len(single) // count][:count]
 
 
@@ -141,7 +142,7 @@ async def run(arguments: argparse.Namespace) -> None:
         print(f"{'right' if chosen in task.wanted else 'WRONG'}  {min(task.wanted)}  {called}", flush=True)
     mean = sum(prompts) / max(len(prompts), 1)
     seconds = time.monotonic() - begun
-    print(f"{right} of {len(tasks)} right; {mean:,.0f} prompt tokens per request, {len(prompts)} requests, {seconds:.0f} s")
+    print(f"{right} of {len(tasks)} right; {mean:,.0f} prompt tokens per request ({len(prompts)}); {seconds:.0f} s")
 
 
 def main() -> None:

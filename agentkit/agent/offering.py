@@ -1,9 +1,10 @@
 """The tools that a run offers if there are too many to offer all: those that fit the conversation.
 
 Offered are the matches of each message of the user, the tools that were called, and those that the model found with
-`find_tools`. The selection depends on the conversation alone, so a resumed thread and a fork offer the same tools in the
-same order; while a conversation grows, so does the selection, only at its end. A call of a tool that is registered but
-not offered runs: a model that knows its name from elsewhere has found it. Knows no model and no turn.
+`find_tools`. The selection depends only on the conversation, so a resumed thread and a fork offer the same tools in the
+same order. While a conversation grows, tools are added, at the end, so that most of a cached prompt stays valid. A call
+of a tool that is registered but not offered runs; in a format with a tag for each tool, it is text. Knows no model and
+no turn.
 """
 
 from __future__ import annotations

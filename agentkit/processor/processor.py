@@ -139,7 +139,9 @@ class ResponseProcessor:
         )
         if barred:
             runner.turn_off()
-        return Turn(self.registry, self.config, self._reader(offered, readable, more, already_run), runner, inbox, events, more)
+        return Turn(
+            self.registry, self.config, self._reader(offered, readable, more, already_run), runner, inbox, events, more
+        )
 
     def _context(self, call: ToolCall) -> ToolContext:
         return ToolContext(call.id, call.name, self.context, call.id)

@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("mcp", reason="the official SDK is not installed: agentkit-calls[mcp]")
 
+from mcp_http import served
 from mcp_kit import SUPPORT, acall, call, raw
 
 from agentkit import Agent, ImagePart, TextPart, ToolCall, ToolRegistry
@@ -58,7 +59,10 @@ def test_a_resource_is_read_as_text_images_and_data(memo: MCPTools) -> None:
 @pytest.mark.parametrize(
     ("uri", "said"),
     [
-        ("memo://many", "MCP server 'memo': cannot read 'memo://many': its answer has 2,001 items; at most 2,000 are read"),
+        (
+            "memo://many",
+            "MCP server 'memo': cannot read 'memo://many': its answer has 2,001 items; at most 2,000 are read",
+        ),
         ("file:///x", "MCP server 'memo': cannot read 'file:///x': "),
     ],
 )
@@ -101,7 +105,9 @@ def test_without_the_setting_a_model_gets_only_the_servers_own_tools(tmp_path: P
 def test_a_servers_tool_does_not_shadow_ours(tmp_path: Path) -> None:
     with raw(tmp_path, "read_resource", resources=True) as server:
         assert list(ToolRegistry(server).tools) == ["raw_list_resources", "raw_read_resource"]
-        assert server.refused["read_resource"].startswith("its tool 'resources=True' is called 'raw_read_resource' here")
+        assert server.refused["read_resource"].startswith(
+            "its tool 'resources=True' is called 'raw_read_resource' here"
+        )
 
 
 # ---------------------------------------------------------------- prompts
@@ -141,7 +147,32 @@ def test_a_prompt_whose_declaration_changes_is_disabled_until_it_is_accepted(tmp
             server.accept_prompt("review")
 
 
+def test_over_http_too() -> None:
+    from mcp_contents import SERVER
+
+    with served(SERVER) as url, MCPTools(url, name="memo") as server:
+        assert [one.uri for one in asyncio.run(server.resources())] == [
+            "memo://notes",
+            "memo://dot",
+            "memo://day/{date}",
+        ]
+        assert asyncio.run(server.read_resource("memo://a")).content == (TextPart(f"of memo://a: {CALL}"),)
+        assert len(asyncio.run(server.prompt("review", {"code": "x"}))) == 3
+
+
 # ---------------------------------------------------------------- structured content
+
+
+def add(a: int, b: int) -> int:
+    """Add."""
+    return a + b
+
+
+def test_our_own_server_declares_what_a_tool_returns() -> None:
+    with served([add]) as url, MCPTools(url, name="ours") as server:
+        result = call(ToolRegistry(server), "ours_add", a=1, b=2)
+        assert server.output_schemas["add"]["properties"] == {"result": {"type": "integer"}}
+        assert (result.content, result.metadata["mcp"]["structured"]) == ((TextPart("3"),), {"result": 3})
 
 
 def test_a_model_reads_the_structured_content_that_the_text_does_not_say(memo: MCPTools) -> None:

@@ -7,8 +7,8 @@
 | audio, other binary data | a note with its type and size for the model; the data in `metadata["mcp"]["data"]` |
 | embedded text resource | its text, preceded by its URI |
 | link to a resource | its name and URI as text |
-| structured content | `metadata["mcp"]["structured"]`; also the output, if the text is missing, blank or the same JSON; else its JSON as
-text after the other text, unless that says all of it |
+| structured content | `metadata["mcp"]["structured"]`; and the output, if there is no other text or only the same JSON;
+otherwise its JSON after the text, unless the text says all of it |
 | `isError` | an error with the text as its message |
 """
 
@@ -100,7 +100,9 @@ def _repeats(texts: list[str], structured: Any) -> bool:
         return False
     value = structured["result"]
     each = value if isinstance(value, list) and len(value) == len(texts) != 1 else [value]
-    return len(each) == len(texts) and all(text == one or _is_json_of([text], one) for text, one in zip(texts, each))
+    return len(each) == len(texts) and all(
+        text == one or _is_json_of([text], one) for text, one in zip(texts, each, strict=True)
+    )
 
 
 def _parts(block: ContentBlock, kept: list[dict[str, Any]]) -> Iterable[TextPart | ImagePart]:

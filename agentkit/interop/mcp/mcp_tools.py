@@ -274,8 +274,10 @@ class MCPTools(ServerContents, Closing):
                 self._refuse(tool.name, str(e))
                 continue
             description = self._unseen(tool.description or tool.title or "")
-            schemas = (map_strings(schema, self._unseen, keys=True) for schema in (tool.input_schema, tool.output_schema))
-            one = Declaration(tool.name, description, *schemas)
+            accepted, returned = (
+                map_strings(s, self._unseen, keys=True) for s in (tool.input_schema, tool.output_schema)
+            )
+            one = Declaration(tool.name, description, accepted, returned)
             try:  # here, not where it is registered: a long one takes seconds, which would block the event loop
                 one = replace(one, shown=spec_of(one, local_name(tool.name, ""), self._options.max_description))
             except (SchemaError, FormatError) as e:

@@ -136,7 +136,7 @@ class FilteredStream(EnteredAsync):
                 message.result["tools"] = [fit for tool in tools if (fit := self._fitted(tool)) is not None]
 
     def _fitted(self, tool: object) -> object:
-        """A declaration that the SDK accepts, without the schema of its results if that is malformed; None if neither."""
+        """A declaration that the SDK accepts: without the schema of its results if that is the fault; None if not."""
         self._under_way.listed += 1
         if self._fault(tool) is None and not _has_large_output(tool):
             return tool

@@ -93,7 +93,7 @@ class ServerContents(ABC):
         max_description: characters of a description.
     """
 
-    changed_prompts: Mapping[str, str] = {}  # noqa: RUF012 - replaced, never changed
+    changed_prompts: Mapping[str, str] = {}
     """The prompts that are disabled because their declaration changed, by name, with the difference."""
 
     def __init__(self, pins: Pins, max_description: int) -> None:
@@ -146,8 +146,8 @@ class ServerContents(ABC):
     async def prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> list[Message]:
         """A prompt as messages, for `agent.run(await server.prompt("review", {"code": …}))`.
 
-        Markers of text formats in them are broken, as in a tool's result. Texts remain those of the server: show them to
-        your user before you send them.
+        Markers of text formats in them are broken, as in a tool's result. Show them to your user before you send them:
+        the server has written them.
 
         Args:
             name: its name.
@@ -157,7 +157,9 @@ class ServerContents(ABC):
             ConfigError: the server cannot be used, has no such prompt, has changed its declaration, or sends more than
                 2,000 messages.
         """
-        return await self._of_server(f"cannot get the prompt {name!r:.200}", self._messages(name, dict(arguments or {})))
+        return await self._of_server(
+            f"cannot get the prompt {name!r:.200}", self._messages(name, dict(arguments or {}))
+        )
 
     def accept_prompt(self, name: str) -> None:
         """Pin a changed prompt as it was listed last, and enable it.
@@ -217,7 +219,7 @@ class ServerContents(ABC):
         known, self.changed_prompts = self.changed_prompts, self._prompt_pins.check(self._declared_prompts.values())
         for name, difference in self.changed_prompts.items():
             if known.get(name) != difference:
-                _LOG.warning("MCP server %r: the prompt %r is disabled: it has changed:\n%s", self.name, name, difference)
+                _LOG.warning("MCP server %r: the prompt %r was changed, and is off:\n%s", self.name, name, difference)
         return tuple(one for one in found.values() if one.name not in self.changed_prompts)
 
     def _prompt(self, one: Any) -> MCPPrompt:
@@ -229,7 +231,7 @@ class ServerContents(ABC):
     async def _messages(self, name: str, arguments: dict[str, str]) -> list[Message]:
         await self._prompts()
         if name in self.changed_prompts:
-            raise ValueError("its declaration has changed since it was first listed; see changed_prompts, accept_prompt")
+            raise ValueError("its declaration has changed; see changed_prompts and accept_prompt")
         got = await self._ask(lambda client: client.get_prompt(name, arguments))
         return [self._message(one) for one in _bounded(got.messages, "messages")]
 
@@ -257,4 +259,3 @@ def _bounded(items: Sequence[Any], what: str) -> Sequence[Any]:
     if len(items) > ITEMS:
         raise ValueError(f"its answer has {len(items):,} {what}; at most {ITEMS:,} are read")
     return items
-

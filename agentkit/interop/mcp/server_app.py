@@ -64,13 +64,13 @@ def mcp_server(
         return ListToolsResult(tools=[_declared(spec) for spec in registry.offered_specs(None)])
 
     def _declared(spec: ToolSpec) -> Tool:
-        declared, type = FLAVOURS["mcp"](spec), returned(registry.get_tool(spec.name))
-        return Tool.model_validate(declared if type is None else {**declared, "outputSchema": type.schema})
+        declared, kind = FLAVOURS["mcp"](spec), returned(registry.get_tool(spec.name))
+        return Tool.model_validate(declared if kind is None else {**declared, "outputSchema": kind.schema})
 
     async def call_tool(context: Any, params: Any) -> CallToolResult:
-        arguments, type = params.arguments or {}, returned(registry.get_tool(params.name))
+        arguments, kind = params.arguments or {}, returned(registry.get_tool(params.name))
         answer = await answer_call(registry, params.name, arguments, approve_all=approve_all, config=config)
-        return answer_of(*answer, type)
+        return answer_of(*answer, kind)
 
     return Server(
         name, version=__version__, instructions=instructions, on_list_tools=list_tools, on_call_tool=call_tool
