@@ -1,8 +1,8 @@
 """500 tools and a small model: tokens per request and the right tool chosen, with and without `offered_tools`.
 
 The tools and the tasks are cases of the Berkeley Function Calling Leaderboard (`bfcl_cases.jsonl` in `../shared/data`,
-or in `AGENTKIT_SHARED_DATA`). A task is right if the first call of a tool, other than `find_tools`, is of the case's own
-tool. Without a search, only as many tools are offered as fit into the model's context: the tasks' own, and others.
+or in `AGENTKIT_SHARED_DATA`). A task is right if the first call of a tool, other than `find_tools`, is of the case's
+own tool. Without a search, only as many tools are offered as fit into the model's context: the tasks' own, and others.
 
     python benchmarks/tool_search.py recall
     python benchmarks/tool_search.py run --base-url http://127.0.0.1:8080/v1 --offered 5

@@ -300,7 +300,7 @@ RAISED = [
     (203, "Agent(M).as_tool('helper')", "as_tool is missing 'description'; for example: agent.as_tool('its_name', 'what it is good at')"),
     (204, "Agent(M, instrument=True)", "Agent has no argument 'instrument': tracing is done by a hook: hooks=[OpenTelemetry()] of agentkit.telemetry. "),
     (204, "Agent(M, schema=int)", "Agent has no argument 'schema'; did you mean 'output_type'? "),
-    (204, "Agent(M, mcp_servers=[])", "Agent has no argument 'mcp_servers': MCP servers are not supported: write a function for each of their tools, with the tool's own schema, @openapi_schema({…}). "),
+    (204, "Agent(M, mcp_servers=[])", "Agent has no argument 'mcp_servers': a server is passed among the tools: tools=[MCPTools('https://…/mcp')], of agentkit.interop.mcp. "),
     (205, "Agent(M).run_sync('hi', approved=['c1'])", "run_sync has no argument 'approved'; did you mean 'decisions'? "),
     (205, "Agent(M).run_sync('hi', usage=None)", "run_sync has no argument 'usage': each run has its own, result.usage; to limit several together use Agent(…, budget=Budget(…)). "),
     (206, "Agent(M).run_sync('yes', decisions={'c1': Approved()})", "no call waits under the id 'c1'; waiting: none: pass the conversation that contains it, as in agent.run(result.messages, decisions={…})"),

@@ -17,6 +17,7 @@ from agentkit.checks.spelling import takes
 from agentkit.checks.unicode import escape_controls
 from agentkit.errors import ConfigError, FormatError, SchemaError
 from agentkit.foreign import argument_names
+from agentkit.foreign.absent import suggest_attributes
 from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.mcp.contents import result_of
 from agentkit.interop.mcp.declarations import Declaration, is_literal, local_name, refuse_large, spec_of
@@ -63,6 +64,7 @@ class ServerTool(ReadyMadeTool):
         return "give one server another name, MCPTools(…, name='other'), or its tools others, with prefix= or rename="
 
 
+@suggest_attributes
 @takes(MCPKeywords, others=argument_names.MCP_TOOLS, such="MCPTools('https://example.org/mcp')")
 class MCPTools(ServerContents, Closing):
     """The tools of one MCP server, and its resources and prompts.
@@ -274,10 +276,10 @@ class MCPTools(ServerContents, Closing):
                 self._refuse(tool.name, str(e))
                 continue
             description = self._unseen(tool.description or tool.title or "")
-            accepted, returned = (
-                map_strings(s, self._unseen, keys=True) for s in (tool.input_schema, tool.output_schema)
+            accepted = map_strings(tool.input_schema, self._unseen, keys=True)
+            one = Declaration(
+                tool.name, description, accepted, map_strings(tool.output_schema, self._unseen, keys=True)
             )
-            one = Declaration(tool.name, description, accepted, returned)
             try:  # here, not where it is registered: a long one takes seconds, which would block the event loop
                 one = replace(one, shown=spec_of(one, local_name(tool.name, ""), self._options.max_description))
             except (SchemaError, FormatError) as e:
