@@ -79,7 +79,7 @@ class Offering:
         self._offered = dict.fromkeys([FIND_TOOLS, *([choice] if choice in self._all else [])])
 
     def tools(self, messages: Sequence[Message]) -> tuple[ToolSpec, ...]:
-        """The tools to offer for a conversation, with all that was removed from it; none is ever taken back."""
+        """The tools to offer for a conversation with these messages; those of an earlier call stay."""
         for message in messages:
             for name in self._names(message):
                 if name in self._all:

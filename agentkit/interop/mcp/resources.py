@@ -1,7 +1,7 @@
 """What a server offers besides tools: resources, which are read by their URI, and prompts, which a user chooses.
 
-Their descriptions, names and contents come from the server and are as untrusted as those of its tools: the amounts are
-bounded, secrets redacted, and control characters and invisible characters shown as such.
+Their descriptions, names and contents come from the server and are as untrusted as those of its tools: amounts are
+bounded, secrets redacted, control characters escaped, and invisible characters replaced.
 """
 
 from __future__ import annotations
