@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         StoreError,
         ThreadBusy,
     )
-    from agentkit.messages import ImagePart, TextPart, ToolCall
+    from agentkit.messages import FilePart, ImagePart, TextPart, ToolCall
     from agentkit.models.base import Model, ModelRequest
     from agentkit.models.model_strings import model
     from agentkit.processor.config import ProcessorConfig
@@ -40,6 +40,7 @@ __all__ = [
     "Budget",
     "ConfigError",
     "Denied",
+    "FilePart",
     "FormatError",
     "Hidden",
     "ImagePart",
@@ -80,7 +81,7 @@ explained_module(
         "agentkit.errors": (
             "AgentkitError ConfigError FormatError OutputError ProviderError SchemaError StoreError ThreadBusy"
         ),
-        "agentkit.messages": "ImagePart TextPart ToolCall",
+        "agentkit.messages": "FilePart ImagePart TextPart ToolCall",
         "agentkit.models.base": "Model ModelRequest",
         "agentkit.models.model_strings": "model",
         "agentkit.processor.config": "ProcessorConfig",

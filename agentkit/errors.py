@@ -171,6 +171,11 @@ DISTRIBUTION: Final = "agentkit-calls"
 """The package's name in a registry; `agentkit` on PyPI is an unrelated project. The import name is `agentkit`."""
 
 
+def show_value(value: Any) -> str:
+    """A wrong value for an error message, with its type."""
+    return f"{type(value).__name__} {value!r:.100}"
+
+
 def install_command(extra: str) -> str:
     """Return the shell command that installs an extra, such as `pip install 'agentkit-calls[mcp]'`.
 

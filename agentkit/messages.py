@@ -7,14 +7,15 @@ text format can be rendered from it without loss.
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Unpack
+from os import PathLike
+from typing import Any, Final, Literal, Unpack
 
+from agentkit.checks.message_values import check_file, check_image, read_file, refuse_call
 from agentkit.checks.spelling import ByAttribute, Nothing, refuse_unknown, takes
-from agentkit.errors import ConfigError, ErrorCode
+from agentkit.errors import ConfigError, ErrorCode, show_value
 from agentkit.foreign import argument_names
 from agentkit.foreign.absent import suggest_attributes
 from agentkit.foreign.absent_imports import explained_module
@@ -66,11 +67,7 @@ class ImagePart:
     url: str | None = None
 
     def __post_init__(self) -> None:
-        if (self.data is None) == (self.url is None):
-            raise ValueError("ImagePart takes either data=<bytes> or url=<URL>")
-        wrong = _wrong_address(self.url) if self.data is None else _wrong_image(self.data, self.media_type)
-        if wrong is not None:
-            raise ValueError(wrong)
+        check_image(self.data, self.media_type, self.url)
 
     @property
     def fault(self) -> str | None:
@@ -107,42 +104,61 @@ class ImagePart:
         return self.url if self.url is not None else f"data:{self.media_type};base64,{self.base64}"
 
 
-_MEDIA_TYPE: Final = r"image/[\w.+-]+"  # compiled on first use: most programs that import this use no images
-_ADDRESS: Final = r"(?i)(?!data:)[a-z][\w.+-]*:\S|data:image/[\w.+-]+;base64,[A-Za-z0-9+/]"
-_BASE64: Final = r"[A-Za-z0-9+/\s]{24,}={0,2}\s*"
-_OPENED: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
-"""The first bytes of each kind of image file. Source: PNG 3rd edition, 5.2; JPEG, B.1.1.3; GIF 89a, 17."""
-_FILE: Final = "for a file write ImagePart(Path('chart.png').read_bytes())"
+@suggest_attributes
+@takes(others=argument_names.FILE_PART)
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """A document, an audio or a video of the user's, as bytes or as a URL. Each model takes some of them.
 
+    >>> FilePart(b"%PDF-1.7 …", name="report.pdf").kind
+    'document'
 
-def _wrong_image(data: Any, media_type: Any) -> str | None:
-    """Return the fault of an image's bytes, and what to write instead; None if they are valid."""
-    if not isinstance(data, bytes):
-        hint = f"{_FILE}, for a URL ImagePart(url='https://…')"
-        if isinstance(data, str) and (data.startswith("data:") or "://" in data[:20]):
-            hint = "pass a URL as url: ImagePart(url='…')"
-        elif isinstance(data, str) and re.fullmatch(_BASE64, data):
-            hint = "decode base64 first: ImagePart(base64.b64decode(…))"
-        elif isinstance(data, bytearray | memoryview):
-            hint = "write ImagePart(bytes(…))"
-        return f"ImagePart(data=…) expects the image's bytes, found {show_value(data)}: {hint}"
-    if not data:
-        return f"ImagePart(data=b'') is empty: {_FILE}"
-    if not isinstance(media_type, str) or not re.fullmatch(_MEDIA_TYPE, media_type):
-        return f"ImagePart(media_type=…) expects a type such as 'image/png', found {show_value(media_type)}"
-    kind = next((kind for head, kind in _OPENED if data.startswith(head)), media_type)
-    if kind != media_type:
-        return f"ImagePart(media_type={media_type!r}): the bytes are of a different type; write media_type={kind!r}"
-    return None
+    Args:
+        data: the file; None when `url` is given.
+        media_type: MIME type of the file: `text/…`, `application/…`, `audio/…` or `video/…`.
+        url: a URL that the provider can fetch; None when `data` is given.
+        name: the file's name, which the model sees; may be empty.
 
+    Raises:
+        ValueError: neither or both of `data` and `url`, an image, or bytes that are not of their type.
+    """
 
-def _wrong_address(url: Any) -> str | None:
-    if isinstance(url, str) and re.match(_ADDRESS, url):
-        return None
-    return (
-        f"ImagePart(url=…) expects a URL that the provider can fetch ('https://…'), or 'data:image/png;base64,…', "
-        f"found {show_value(url)}: {_FILE}"
-    )
+    data: bytes | None = None
+    media_type: str = "application/pdf"
+    url: str | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        check_file(self.data, self.media_type, self.url, self.name)
+
+    @classmethod
+    def from_path(cls, path: str | PathLike[str]) -> FilePart:
+        """A file with its name, and the type that belongs to its name.
+
+        Args:
+            path: the file; it is read now.
+
+        Raises:
+            OSError: it cannot be read.
+            ValueError: the name belongs to no type, or to an image.
+        """
+        return cls(*read_file(path))
+
+    @property
+    def kind(self) -> Literal["document", "audio", "video"]:
+        """The kind of file, by its type."""
+        first = self.media_type.partition("/")[0]
+        return first if first == "audio" or first == "video" else "document"
+
+    @property
+    def base64(self) -> str:
+        """`data` in base64."""
+        return base64.b64encode(self.data or b"").decode("ascii")
+
+    @property
+    def data_url(self) -> str:
+        """The file as a URL: `url` itself, or `data` as a data URL."""
+        return self.url if self.url is not None else f"data:{self.media_type};base64,{self.base64}"
 
 
 @suggest_attributes
@@ -208,7 +224,7 @@ class ToolCall(ByAttribute):
 
     def __post_init__(self) -> None:
         if not (type(self.id) is type(self.name) is str and type(self.arguments) is dict):
-            _refuse_call(self.id, self.name, self.arguments)
+            refuse_call(self.id, self.name, self.arguments)
 
     def copy(self) -> ToolCall:
         """Return a copy of the call with its own arguments: a change in them changes no other call.
@@ -240,36 +256,20 @@ def call_as_read(id: str, name: str, arguments: Mapping[str, Any], format: str |
     return call
 
 
+UserPart = TextPart | ImagePart | FilePart
 ResultContent = tuple[TextPart | ImagePart, ...]
-UserContent = tuple[TextPart | ImagePart, ...]
+UserContent = tuple[UserPart, ...]
 AssistantPart = TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
 AssistantContent = tuple[AssistantPart, ...]
-MessagePart = AssistantPart | ImagePart
+MessagePart = AssistantPart | ImagePart | FilePart
 
-_SAID: Final = (TextPart, ImagePart)
+_SAID: Final = (TextPart, ImagePart, FilePart)
+_RETURNED: Final = (TextPart, ImagePart)
 _WRITTEN: Final = (TextPart, ThinkingPart, ToolCall, MarkupPart, ProviderPart)
 _ALL_SAID: Final = frozenset(_SAID).issuperset
+_ALL_RETURNED: Final = frozenset(_RETURNED).issuperset
 _ALL_WRITTEN: Final = frozenset(_WRITTEN).issuperset
 _CHAT: Final = "agent.run({'role': 'user', 'content': […]})"
-
-
-def show_value(value: Any) -> str:
-    """A wrong value for an error message, with its type."""
-    return f"{type(value).__name__} {value!r:.100}"
-
-
-def _refuse_call(id: Any, name: Any, arguments: Any) -> None:
-    """Refuse arguments passed in the wrong order."""
-    if isinstance(arguments, str):
-        raise ConfigError(
-            f"ToolCall(id, name, arguments): arguments is a mapping of names to values, found {show_value(arguments)}; "
-            "for JSON text, pass json.loads(arguments)"
-        )
-    if not isinstance(id, str) or not isinstance(name, str):
-        raise ConfigError(
-            f"ToolCall(id, name, arguments): id and name are strings, found {id!r:.60} and {show_value(name)}; the id "
-            "may be empty: ToolCall('', 'add', {'a': 1})"
-        )
 
 
 def _parts_of(content: Any, kinds: tuple[type, ...], owner: str) -> tuple[Any, ...]:
@@ -308,7 +308,7 @@ class SystemMessage(ByAttribute):
 @takes(others=argument_names.MESSAGE)
 @dataclass(frozen=True, slots=True, init=False)
 class UserMessage(ByAttribute):
-    """A message of the user: text and images.
+    """A message of the user: text, images and files.
 
     >>> UserMessage("Hello").text
     'Hello'
@@ -322,7 +322,7 @@ class UserMessage(ByAttribute):
 
     content: UserContent
 
-    def __init__(self, content: str | TextPart | ImagePart | Iterable[str | TextPart | ImagePart]) -> None:
+    def __init__(self, content: str | UserPart | Iterable[str | UserPart]) -> None:
         fits = type(content) is tuple and _ALL_SAID(map(type, content))
         _set(self, "content", content if fits else _parts_of(content, _SAID, "UserMessage"))
 
@@ -386,8 +386,8 @@ class ToolMessage(ByAttribute):
     error: ErrorCode | None = None
 
     def __post_init__(self) -> None:
-        if type(self.content) is not tuple or not _ALL_SAID(map(type, self.content)):
-            _set(self, "content", _parts_of(self.content, _SAID, "ToolMessage"))
+        if type(self.content) is not tuple or not _ALL_RETURNED(map(type, self.content)):
+            _set(self, "content", _parts_of(self.content, _RETURNED, "ToolMessage"))
 
     @property
     def text(self) -> str:
@@ -399,11 +399,11 @@ Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
 
 @takes(others=argument_names.USER)
-def user(*content: str | TextPart | ImagePart) -> UserMessage:
-    """A user message from text and images: `user("What is this?", ImagePart(data=png))`.
+def user(*content: str | UserPart) -> UserMessage:
+    """A user message from text, images and files: `user("What is this?", ImagePart(data=png))`.
 
     Raises:
-        ConfigError: an argument is neither.
+        ConfigError: an argument is none of these.
     """
     given: tuple[Any, ...] = content
     for one in given:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from agentkit.checks.spelling import did_you_mean
-from agentkit.errors import ConfigError
+from agentkit.errors import ConfigError, show_value
 from agentkit.foreign import argument_names
 from agentkit.messages import (
     AssistantMessage,
@@ -27,7 +27,6 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
-    show_value,
     user,
 )
 

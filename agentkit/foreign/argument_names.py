@@ -325,6 +325,19 @@ IMAGE_PART: Final[Words] = {
     "type": "omit it: the class determines it",
 }
 
+FILE_PART: Final[Words] = {
+    **dict.fromkeys(
+        ("path", "file", "file_path", "filepath"), "read a file by its path: FilePart.from_path('report.pdf')"
+    ),
+    "base64": "decode it first: FilePart(base64.b64decode(…))",
+    **dict.fromkeys(("bytes", "content", "file_data"), "data"),
+    **dict.fromkeys(("mime_type", "content_type", "format"), "media_type"),
+    **dict.fromkeys(("file_url", "href", "address", "uri"), "url"),
+    **dict.fromkeys(("filename", "title", "display_name"), "name"),
+    "file_id": "a provider's own file is not referred to: pass its bytes or a URL",
+    "type": "omit it: the media type determines it",
+}
+
 SCRIPTED: Final[Words] = {
     **dict.fromkeys(("responses", "turns", "messages", "replies", "outputs"), "script"),
     **dict.fromkeys(("model_name", "model"), "name"),

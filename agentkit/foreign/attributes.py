@@ -322,6 +322,13 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("data", "bytes", "content", "image"),
         **_same("media_type", "mime_type", "mimeType", "format", "content_type"),
     },
+    "FilePart": {
+        **_same("kind", "type", "part_kind"),
+        **_same("url", "file_url", "href"),
+        **_same("data", "bytes", "content", "file_data"),
+        **_same("media_type", "mime_type", "mimeType", "format", "content_type"),
+        **_same("name", "filename", "title"),
+    },
     "ThinkingPart": {
         **_same(_PART_CLASS, "type", "kind", "part_kind"),
         **_same("text", "content", "thinking", "reasoning"),
@@ -388,7 +395,7 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("process", "process_streaming_response", "process_non_streaming_response", "run", "stream", "feed"),
         **_same("process", "process_response", "parse", "execute"),
     },
-    "RemoteModel": _MODEL,
+    "SdkModel": _MODEL,
     "ScriptedModel": {**_MODEL, **_SCRIPT},
     "TextCalling": _MODEL,
     "Thread": {

@@ -103,7 +103,9 @@ FOREIGN: Final[Mapping[str, str]] = {
     **_same("write agentkit.messages.ToolMessage", "ToolReturnPart", "FunctionMessage", "ToolReturn"),
     **_same("write agentkit.events.Text", "TextDelta", "PartDeltaEvent", "TextPartDelta", "ResponseTextDeltaEvent"),
     **_same("write agentkit.events.ToolStarted or ToolCompleted", "FunctionToolCallEvent", "FunctionToolResultEvent"),
-    **_same("write agentkit.ImagePart", "ImageUrl", "BinaryContent", "ImageContent", "Image", "InputImage"),
+    **_same("write agentkit.ImagePart", "ImageUrl", "ImageContent", "Image", "InputImage"),
+    **_same("write agentkit.FilePart", "DocumentUrl", "AudioUrl", "VideoUrl", "FileUrl", "Attachment", "InputFile"),
+    "BinaryContent": "write agentkit.ImagePart for an image, agentkit.FilePart for other files",
     **_same("write agentkit.testing.ScriptedModel", "TestModel", "FunctionModel", "FakeListChatModel", "MockModel"),
     **_same("return ToolResult(error='what to do instead'), or raise any exception: the model reads it", "ModelRetry"),
     **_same(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from agentkit.errors import ErrorCode
+from agentkit.errors import ErrorCode, show_value
 from agentkit.gateway.request_fields import Part, invalid
 from agentkit.messages import (
     AssistantMessage,
@@ -19,7 +19,6 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
-    show_value,
 )
 from agentkit.models.native_arguments import readable
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from agentkit.errors import show_value
 from agentkit.gateway.client_request import RequestRefused
-from agentkit.messages import show_value
 
 _MAX_DEPTH: Final = 64  # of nested schemas: far from Python's own limit of about 1,000 nested calls
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from uuid import uuid4
 
+from agentkit.errors import show_value
 from agentkit.events import SourceEvent
 from agentkit.gateway.client_conversation import ClientConversation
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
@@ -39,7 +40,7 @@ from agentkit.gateway.request_fields import (
     unsupported_field,
 )
 from agentkit.gateway.wire_fields import PROVIDERS
-from agentkit.messages import AssistantPart, ImagePart, Message, ProviderPart, TextPart, ThinkingPart, show_value
+from agentkit.messages import AssistantPart, ImagePart, Message, ProviderPart, TextPart, ThinkingPart
 from agentkit.models.base import ModelRequest
 from agentkit.toolspec import OutputSchema
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from agentkit.errors import show_value
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_schemas import client_schema
-from agentkit.messages import ImagePart, TextPart, show_value
+from agentkit.messages import ImagePart, TextPart
 from agentkit.models.openai import function_of
 from agentkit.models.valid_history import fit_name
 from agentkit.toolspec import OutputSchema, ToolSpec

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from uuid import uuid4
 
+from agentkit.errors import show_value
 from agentkit.events import SourceEvent
 from agentkit.gateway.chat_reply import chat_error
 from agentkit.gateway.client_conversation import ClientConversation
@@ -36,7 +37,7 @@ from agentkit.gateway.request_fields import (
 )
 from agentkit.gateway.responses_reply import ResponsesReply, whole_response
 from agentkit.gateway.wire_fields import PROVIDERS
-from agentkit.messages import AssistantPart, ImagePart, Message, ProviderPart, TextPart, ThinkingPart, show_value
+from agentkit.messages import AssistantPart, ImagePart, Message, ProviderPart, TextPart, ThinkingPart
 from agentkit.models.base import ModelRequest
 from agentkit.models.wire import items_of, text_of
 from agentkit.toolspec import OutputSchema

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from agentkit.models.base import ClosableModel, Model, ModelRequest
     from agentkit.models.constraint import check_constraint
     from agentkit.models.decompression import decompress
+    from agentkit.models.gemini import GeminiModel
     from agentkit.models.model_strings import model
     from agentkit.models.openai import OpenAIModel
     from agentkit.models.responses import ResponsesModel
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AnthropicModel",
     "ClosableModel",
+    "GeminiModel",
     "Model",
     "ModelRequest",
     "OpenAIModel",
@@ -40,6 +42,7 @@ explained_module(
         "agentkit.models.base": "ClosableModel Model ModelRequest",
         "agentkit.models.constraint": "check_constraint",
         "agentkit.models.decompression": "decompress",
+        "agentkit.models.gemini": "GeminiModel",
         "agentkit.models.model_strings": "model",
         "agentkit.models.openai": "OpenAIModel",
         "agentkit.models.responses": "ResponsesModel",

@@ -13,6 +13,7 @@ from agentkit.checks.unicode import clean
 from agentkit.events import SourceEvent, Text
 from agentkit.messages import (
     AssistantMessage,
+    FilePart,
     ImagePart,
     Message,
     ProviderPart,
@@ -21,10 +22,12 @@ from agentkit.messages import (
     ThinkingPart,
     ToolCall,
     ToolMessage,
+    UserPart,
 )
 from agentkit.models import prefill, valid_history
 from agentkit.models.base import ModelRequest
 from agentkit.models.caching import add_marks
+from agentkit.models.files_taken import TEXTS, FilesTaken, check_files, is_text, text_of_file
 from agentkit.models.messages_wire import MessagesWire, events_of
 from agentkit.models.provider import RemoteModel, offered_schemas
 from agentkit.models.render_cache import RenderCache, Taken
@@ -51,6 +54,9 @@ def max_tokens_with(budget: int) -> int:
     needed = budget + MAX_TOKENS
     return min(needed, SMALLEST_LIMIT) if budget <= SMALLEST_LIMIT - 2_000 else needed
 
+
+FILES: Final = FilesTaken(("application/pdf", *TEXTS), ("application/pdf",))
+"""What it takes. Source: Anthropic, "PDF support" and the API reference of document blocks, November 2026."""
 
 IDS: Final = valid_history.IdRule(limit=64, allowed=lambda id: re.fullmatch("[a-zA-Z0-9_-]+", id) is not None)
 
@@ -119,11 +125,14 @@ def _messages(messages: Sequence[Message], taken: Taken, provider: str, written:
     return rendered
 
 
-def _content(parts: Sequence[TextPart | ImagePart]) -> Iterator[dict[str, Any]]:
-    """Blocks of text and images; blank text, which the API refuses, is omitted."""
+def _content(parts: Sequence[UserPart]) -> Iterator[dict[str, Any]]:
+    """Blocks of text, images and documents; blank text, which the API refuses, is omitted."""
     for part in parts:
         if isinstance(part, ImagePart):
             yield {"type": "image", "source": _image_source(part)}
+        elif isinstance(part, FilePart):
+            title = {"title": clean(part.name)} if part.name else {}
+            yield {"type": "document", "source": _document_source(part), **title}
         elif part.text.strip():
             yield {"type": "text", "text": clean(part.text)}
 
@@ -135,6 +144,14 @@ def _image_source(image: ImagePart) -> dict[str, Any]:
     if image.url is not None:
         return {"type": "url", "url": image.url}
     return {"type": "base64", "media_type": image.media_type, "data": image.base64}
+
+
+def _document_source(file: FilePart) -> dict[str, Any]:
+    if file.url is not None:
+        return {"type": "url", "url": clean(file.url)}
+    if is_text(file):  # a text of any type is a plain one
+        return {"type": "text", "media_type": "text/plain", "data": clean(text_of_file(file))}
+    return {"type": "base64", "media_type": file.media_type, "data": file.base64}
 
 
 def _result(message: ToolMessage) -> dict[str, Any]:
@@ -199,10 +216,11 @@ class AnthropicModel(RemoteModel):
         output = request.output_schema
         if output is not None and not (self.is_official_host and flavours.anthropic_output(output)):
             request = valid_history.output_in_prompt(request, constrained=False)
+        check_files(self.name, request.messages, FILES)
         body = messages_body(request, self.model, self.provider)
         if not self.continues:
             body["messages"] = prefill.complete(body["messages"])
-        body["max_tokens"] = self._max_tokens(request)
+        body |= {"max_tokens": self._max_tokens(request), "temperature": self._temperature(request)}
         return add_marks(body) if self.settings.cache else body
 
     def _complete(self, body: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ PROVIDERS: Final[Mapping[str, str]] = {
     "openai": "OpenAIModel",
     "responses": "ResponsesModel",
     "anthropic": "AnthropicModel",
+    "gemini": "GeminiModel",
 }
 """The prefixes of model strings, and what answers them: a class of the module that has the prefix's name."""
 

@@ -12,6 +12,7 @@ from agentkit.errors import ProviderError
 from agentkit.events import SourceEvent, Text, Usage
 from agentkit.messages import (
     AssistantMessage,
+    FilePart,
     ImagePart,
     Message,
     ProviderPart,
@@ -21,6 +22,7 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    UserPart,
 )
 from agentkit.models import chat_thinking, prefill, valid_history
 from agentkit.models.base import ModelRequest
@@ -28,25 +30,31 @@ from agentkit.models.chat_calls import WhichCall
 from agentkit.models.chat_choices import Choice, calls_of, place_of
 from agentkit.models.chat_thinking import ChatThinking
 from agentkit.models.conversion import Conversion
+from agentkit.models.files_taken import TEXTS, FilesTaken, as_text, check_files, is_text, name_of
 from agentkit.models.finishes import finish, meaning, retracts
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.native import NativeCalls
 from agentkit.models.provider import RemoteModel, offered_schemas
 from agentkit.models.render_cache import RenderCache, Taken
+from agentkit.models.servers import SERVERS
 from agentkit.models.stream_errors import ErrorInStream, raise_error
 from agentkit.models.vendors import OPENAI
 from agentkit.models.wire import DONE, WireEvent, items_of, json_text_of, mapping_of, openai_usage, text_of
 from agentkit.schemas import flavours
+
+_AUDIO: Final = {"audio/wav": "wav", "audio/mpeg": "mp3"}
+FILES: Final = FilesTaken(("application/pdf", *TEXTS, *_AUDIO))
+"""What OpenAI takes. Source: OpenAI's guides "File inputs" (only PDF, no URLs) and "Audio", November 2026."""
 
 IDS: Final = valid_history.IdRule(limit=40)  # "string too long. Expected a string with maximum length 40"
 
 # ---------------------------------------------------------------- request
 
 
-def chat_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
-    """The body of a request, except what depends on the server."""
+def chat_body(request: ModelRequest, model: str, provider: str, by_url: bool = False) -> dict[str, Any]:
+    """The body of a request, except what depends on the server; for `by_url` see `Server`."""
     named = valid_history.named_tool(request)
-    messages = chat_messages(request.messages, provider, request.rendered, request.written)
+    messages = chat_messages(request.messages, provider, request.rendered, request.written, by_url)
     body: dict[str, Any] = {"model": model, "messages": messages, "stream": request.stream}
     if request.stream:
         body["stream_options"] = {"include_usage": True}
@@ -61,16 +69,23 @@ def chat_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any
 
 
 def chat_messages(
-    messages: Sequence[Message], provider: str, rendered: RenderCache | None = None, written: Set[str] = frozenset()
+    messages: Sequence[Message],
+    provider: str,
+    rendered: RenderCache | None = None,
+    written: Set[str] = frozenset(),
+    by_url: bool = False,
 ) -> list[dict[str, Any]]:
     """A conversation as chat messages. A tool's images follow its results in a user message: results are text only."""
-    make = partial(_messages, provider=provider, written=written)
+    make = partial(_messages, provider=provider, written=written, by_url=by_url)
     return (rendered or RenderCache()).of(("chat", provider), messages, make, (written,))
 
 
-def _messages(messages: Sequence[Message], taken: Taken, provider: str, written: Set[str]) -> list[dict[str, Any]]:
+def _messages(
+    messages: Sequence[Message], taken: Taken, provider: str, written: Set[str], by_url: bool
+) -> list[dict[str, Any]]:
     rendered: list[dict[str, Any]] = []
-    said: list[TextPart | ImagePart] | None = None  # by the user, since the last message in another role
+    content = partial(_content, by_url=by_url)
+    said: list[UserPart] | None = None  # by the user, since the last message in another role
     for message in valid_history.conversation(messages, IDS, taken, written):
         if isinstance(message, UserMessage):
             said = [*(said or ()), *message.content]
@@ -80,19 +95,27 @@ def _messages(messages: Sequence[Message], taken: Taken, provider: str, written:
             said = [*(said or ()), *images] or None
         elif others := list(_others(message, provider)):
             if said is not None:
-                rendered.append({"role": "user", "content": _content(said)})
+                rendered.append({"role": "user", "content": content(said)})
                 said = None
             rendered += others
     if said is not None:
-        rendered.append({"role": "user", "content": _content(said)})
+        rendered.append({"role": "user", "content": content(said)})
     return rendered
 
 
-def _image(part: ImagePart) -> dict[str, Any]:
-    return {"type": "image_url", "image_url": {"url": clean(part.data_url)}}
+def _content(parts: Sequence[UserPart], by_url: bool) -> str | list[dict[str, Any]]:
+    shown = [as_text(part) if isinstance(part, FilePart) and is_text(part) else part for part in parts]
+    return valid_history.text_or_parts(shown, "text", partial(_media, by_url=by_url))
 
 
-_content = partial(valid_history.text_or_parts, text_type="text", image=_image)
+def _media(part: ImagePart | FilePart, by_url: bool) -> dict[str, Any]:
+    if isinstance(part, ImagePart):
+        return {"type": "image_url", "image_url": {"url": clean(part.data_url)}}
+    if part.kind == "document":
+        return {"type": "file", "file": {"filename": name_of(part), "file_data": part.data_url}}
+    if not by_url and part.media_type in _AUDIO:
+        return {"type": "input_audio", "input_audio": {"data": part.base64, "format": _AUDIO[part.media_type]}}
+    return {"type": f"{part.kind}_url", f"{part.kind}_url": {"url": clean(part.data_url)}}
 
 
 def _others(message: SystemMessage | AssistantMessage, provider: str) -> Iterator[dict[str, Any]]:
@@ -322,14 +345,16 @@ class OpenAIModel(RemoteModel):
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
         own = self.is_vendor_api
         fitted = request if own else self._conversion.fit(valid_history.describe_output(request))
-        body = chat_body(fitted, self.model, self.provider)
+        server = SERVERS.get(self.server or "")
+        check_files(self.name, request.messages, FILES if server is None else server.files)
+        body = chat_body(fitted, self.model, self.provider, server is not None and server.by_url)
         # OpenAI's reasoning models refuse the old name, most other servers do not know the new one
         body["max_completion_tokens" if own else "max_tokens"] = self._max_tokens(request)
         if not self.continues:
             body["messages"] = prefill.complete(body["messages"])
         elif prefill.is_unfinished(body["messages"]):
             body = prefill.chat_continued(body, self._address.url)
-        return body
+        return {**body, "temperature": self._temperature(request)}
 
     def _explain(self, error: ProviderError, request: ModelRequest) -> str:
         return "" if self.is_vendor_api else self._conversion.explain(error, request)

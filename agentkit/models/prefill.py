@@ -7,7 +7,7 @@ which must not be joined to the old one.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from agentkit.messages import AssistantMessage, Message, TextPart
@@ -53,14 +53,20 @@ def is_unfinished(messages: Sequence[Mapping[str, Any]]) -> bool:
 _WORDS: Final = frozenset(("text", "thinking", "redacted_thinking"))
 
 
-def complete(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def complete(
+    messages: list[dict[str, Any]], only_says: Callable[[Mapping[str, Any]], bool] | None = None
+) -> list[dict[str, Any]]:
     """A conversation for a model that does not continue: without an unfinished reply at its end, which it may refuse.
 
     It answers again, as in a thread. A reply that the provider itself paused stays, as does a first message.
-    The messages may be those of any of the three APIs.
+
+    Args:
+        messages: those of any API.
+        only_says: returns whether the model says something in one of them, and does nothing; None for the three APIs
+            with the role `assistant`.
     """
-    end = len(messages)
-    while end and _is_said(messages[end - 1]):
+    end, only_says = len(messages), only_says or _is_said
+    while end and only_says(messages[end - 1]):
         end -= 1
     return messages[:end] if any(m.get("role") != "system" for m in messages[:end]) else messages
 

@@ -21,6 +21,7 @@ from agentkit.models import error_bodies
 from agentkit.models.response_body import Unreadable
 from agentkit.models.secrets import without_secrets
 from agentkit.models.stream_errors import NO_REASON, ErrorInStream
+from agentkit.models.wire import items_of, text_of
 
 KINDS: Final[Mapping[int, ProviderErrorKind]] = {
     401: "authentication",
@@ -70,6 +71,8 @@ requests. Source: their messages in public bug reports, such as https://github.c
 https://github.com/evalstate/fast-agent/issues/621."""
 
 _ADDRESS_ERRORS = frozenset(("TooManyRedirects", "UnsupportedProtocol", "InvalidURL"))
+_WRONG_KEY: Final = "API_KEY_INVALID"  # Google's reason, with the status 400
+_LOGIN_ERRORS = frozenset(("RefreshError", "DefaultCredentialsError", "MutualTLSChannelError"))  # of google.auth
 _SHOWN_HEAD = 300  # characters of an interrupted response
 _SHOWN = 500  # characters of a body that is not JSON, such as a proxy's page
 
@@ -123,22 +126,21 @@ def provider_error(
     headers = getattr(response, "headers", {})
     for one in _related(error, asked.handled):
         _blot(one, secrets)
-    status = getattr(error, "status_code", None)
-    body = getattr(error, "body", None)
-    reported = _reported(error, body)
+    status, body = _answer(error)
+    reported = _reported(error, status, body)
     if isinstance(status, int) and status >= 300:
         kind, shown = kind_of_status(status), f" {status}"
     elif reported is not None:
         status, kind, shown = None, kind_of_codes(reported.codes), " inside the stream"
     else:
         status, kind, shown = None, _kind_of_connection(error), ""
-    code = reported.code if reported is not None else None
+    code, delay = _code_and_delay(error, reported)
     said = str(reported) if reported is not None else _cause_text(error, asked.timeout, came)
     if reported is not None and reported.body and said == NO_REASON:
         text = json.dumps(without_secrets(reported.body, secrets), ensure_ascii=False, default=str)
         said += f"; the error begins {text[:_SHOWN]}"
-    if kind == "bad_request" and (CODES["too_long"].search(code or "") or TOO_LONG.search(said)):
-        kind = "too_long"
+    if kind == "bad_request":
+        kind = _kind_of_request(code, said)
     said = error_bodies.redirect_refused(response) or said
     if lack := error_bodies.unread_part(response):
         said += f"; {lack}"
@@ -155,7 +157,7 @@ def provider_error(
         provider=asked.provider,
         status=status,
         code=code,
-        retry_after=retry_after(headers, time.time()),
+        retry_after=delay if (asked_for := retry_after(headers, time.time())) is None else asked_for,
         request_id=without_secrets(getattr(error, "request_id", None) or request_id, secrets),
         body=body,
         advice={"true": True, "false": False}.get(str(headers.get("x-should-retry"))),
@@ -251,7 +253,32 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _reported(error: Exception, body: Any) -> ErrorInStream | None:
+def _answer(error: Exception) -> tuple[Any, Any]:
+    """The status and the body of an answer, where an SDK's exception has them: Google's has a `code` and `details`."""
+    names = ("code", "details") if hasattr(error, "details") else ("status_code", "body")
+    return getattr(error, names[0], None), getattr(error, names[1], None)
+
+
+def _code_and_delay(error: Exception, reported: ErrorInStream | None) -> tuple[str | None, float | None]:
+    """The code of a failure, and the seconds that its body asks to wait: Google's have both in `details`."""
+    said = reported.body if reported is not None else None
+    if not hasattr(error, "details") or not isinstance(said, Mapping):
+        return reported.code if reported is not None else None, None
+    details = items_of(said.get("details"))
+    reasons = [text_of(one.get("reason")) for one in details]
+    delays = [re.fullmatch(r"(\d+(?:\.\d+)?)s", text_of(one.get("retryDelay"))) for one in details]
+    code = _WRONG_KEY if _WRONG_KEY in reasons else text_of(said.get("status")) or None
+    return code, next((float(delay[1]) for delay in delays if delay), None)
+
+
+def _kind_of_request(code: str | None, said: str) -> ProviderErrorKind:
+    """The kind of a refused request, which the status alone does not show."""
+    if code == _WRONG_KEY:
+        return "authentication"
+    return "too_long" if CODES["too_long"].search(code or "") or TOO_LONG.search(said) else "bad_request"
+
+
+def _reported(error: Exception, status: Any, body: Any) -> ErrorInStream | None:
     """The provider's own report, if it made one."""
     if isinstance(error, ErrorInStream):
         return error
@@ -259,7 +286,7 @@ def _reported(error: Exception, body: Any) -> ErrorInStream | None:
         return ErrorInStream.of(body)
     if isinstance(body, str) and body:
         return ErrorInStream(body[:_SHOWN], None, body)
-    if isinstance(getattr(error, "status_code", None), int):
+    if isinstance(status, int):
         return ErrorInStream(NO_REASON, None, None)
     return None
 
@@ -270,6 +297,8 @@ def _kind_of_connection(error: Exception) -> ProviderErrorKind:
         return "stream"
     if names & _ADDRESS_ERRORS:
         return "bad_request"  # repeating the request would lead to the same place
+    if names & _LOGIN_ERRORS:
+        return "authentication"
     return "timeout" if any("Timeout" in name for name in names) else "connection"
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from agentkit.messages import (
     AssistantMessage,
+    FilePart,
     ImagePart,
     Message,
     ProviderPart,
@@ -118,7 +119,8 @@ def says_something(message: AssistantMessage | UserMessage) -> bool:
     """Return whether every API sends something for it."""
     calls = isinstance(message, AssistantMessage) and message.calls
     return bool(calls) or any(
-        isinstance(part, ImagePart) or (isinstance(part, TextPart) and part.text.strip()) for part in message.content
+        isinstance(part, ImagePart | FilePart) or (isinstance(part, TextPart) and part.text.strip())
+        for part in message.content
     )
 
 

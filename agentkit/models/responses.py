@@ -15,6 +15,7 @@ from agentkit.checks.unicode import clean
 from agentkit.errors import ConfigError
 from agentkit.messages import (
     AssistantMessage,
+    FilePart,
     ImagePart,
     Message,
     ProviderPart,
@@ -27,6 +28,7 @@ from agentkit.messages import (
 )
 from agentkit.models import prefill, valid_history
 from agentkit.models.base import ModelRequest
+from agentkit.models.files_taken import FilesTaken, check_files, name_of
 from agentkit.models.provider import RemoteModel, offered_schemas
 from agentkit.models.render_cache import RenderCache, Taken
 from agentkit.models.responses_wire import ResponsesWire, events_of
@@ -35,6 +37,9 @@ from agentkit.models.wire import text_of
 from agentkit.schemas import flavours
 
 IDS: Final = valid_history.IdRule(limit=64)  # "string too long. Expected a string with maximum length 64"
+
+FILES: Final = FilesTaken(("text/*", "application/*"), ("text/*", "application/*"))
+"""What it takes. Source: OpenAI's guide "File inputs", November 2026; no audio and no video."""
 
 _REASONS = re.compile(r"(?:.*/)?(?:o\d|codex|gpt-(?:5(?!-chat)|[6-9]|\d\d))")
 
@@ -105,11 +110,15 @@ def _items(messages: Sequence[Message], taken: Taken, provider: str, written: Se
     return items
 
 
-def _image(part: ImagePart) -> dict[str, Any]:
-    return {"type": "input_image", "image_url": clean(part.data_url), "detail": "auto"}
+def _media(part: ImagePart | FilePart) -> dict[str, Any]:
+    if isinstance(part, ImagePart):
+        return {"type": "input_image", "image_url": clean(part.data_url), "detail": "auto"}
+    if part.url is not None:
+        return {"type": "input_file", "file_url": clean(part.url)}
+    return {"type": "input_file", "filename": name_of(part), "file_data": part.data_url}
 
 
-_content = partial(valid_history.text_or_parts, text_type="input_text", image=_image)
+_content = partial(valid_history.text_or_parts, text_type="input_text", media=_media)
 
 
 def _assistant(
@@ -166,9 +175,11 @@ class ResponsesModel(RemoteModel):
 
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
         asked = request if self.is_vendor_api else valid_history.describe_output(request)
+        check_files(self.name, request.messages, FILES)
         body = responses_body(asked, self.model, self.provider)
         said = body["input"] if self.continues else prefill.complete(body["input"])
-        return {**body, "input": said, "max_output_tokens": self._max_tokens(request)}
+        limit, temperature = self._max_tokens(request), self._temperature(request)
+        return {**body, "input": said, "max_output_tokens": limit, "temperature": temperature}
 
     def _wire(self, body: Mapping[str, Any]) -> ResponsesWire:
         return ResponsesWire(self.provider, offered_schemas(body))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from agentkit.checks.bounds import YES_OR_NO, either, one_of, or_none
 from agentkit.errors import ProviderError
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Finish, SourceEvent, Text, Thinking, Usage
+from agentkit.models.files_taken import TEXTS, FilesTaken
 
 if TYPE_CHECKING:
     from agentkit.grammar import Target
@@ -39,14 +40,19 @@ class Server(NamedTuple):
         advice: what its operator can change if it removes calls from the text nevertheless.
         grammar: how it expects a grammar, or in words why it accepts none.
         converts: whether it converts schemas to grammars as llama.cpp does, and refuses what it cannot convert.
+        files: the files that it takes.
+        by_url: whether audio and video are parts of the type `audio_url` and `video_url`, not `input_audio`.
     """
 
     text: Mapping[str, Any]
     advice: str
     grammar: GrammarField | str
     converts: bool = False
+    files: FilesTaken = FilesTaken(TEXTS)
+    by_url: bool = False
 
 
+_MEDIA: Final = FilesTaken((*TEXTS, "audio/*", "video/*"), ("audio/*", "video/*"))
 _TAG: Final = partial(GrammarField, "response_format", "structural_tag")
 
 SERVERS: Final[Mapping[str, Server]] = {
@@ -63,6 +69,9 @@ SERVERS: Final[Mapping[str, Server]] = {
             "vLLM enforces structural tags only with its backend xgrammar: start it with "
             "--structured-outputs-config.backend xgrammar",
         ),
+        # vLLM's example "OpenAI chat completion client for multimodal"
+        files=_MEDIA,
+        by_url=True,
     ),
     # the same field, SGLang 0.5.23 `openai/protocol.py`; without tools only its parser minimax-m3 reads calls
     "sglang": Server(
@@ -73,6 +82,9 @@ SERVERS: Final[Mapping[str, Server]] = {
             "SGLang enforces structural tags only with its backend xgrammar: start it without "
             "--grammar-backend, or with --grammar-backend xgrammar",
         ),
+        # its `openai/protocol.py`, which has no `input_audio`
+        files=_MEDIA,
+        by_url=True,
     ),
     "llamacpp": Server(
         {"parse_tool_calls": False},
@@ -84,6 +96,7 @@ SERVERS: Final[Mapping[str, Server]] = {
             "llama.cpp refuses a grammar that it cannot parse, and any together with `tools`; its log names the rule",
         ),
         converts=True,
+        files=FilesTaken((*TEXTS, "audio/wav", "audio/mpeg")),  # its documentation, `multimodal.md`
     ),
     "ollama": Server(
         {},

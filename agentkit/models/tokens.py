@@ -23,6 +23,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from agentkit.messages import (
+    FilePart,
     ImagePart,
     MarkupPart,
     Message,
@@ -41,6 +42,13 @@ PER_CALL: Final = 20
 
 PER_IMAGE: Final = 1_600
 """Tokens of an image of any size: the cost of the largest at Anthropic, which scales down larger ones."""
+
+PER_FILE: Final = 2_000
+"""Tokens of a file of unknown size (a URL): one page of a PDF costs 1,500 to 3,000 at Anthropic."""
+
+BYTES_PER_TOKEN: Final = {"text": 4, "document": 25, "audio": 500, "video": 400}
+"""Of files: a page of 50 kB at that price; 32 tokens for a second of audio at 128 kbit/s, 300 for one of video at
+1 Mbit/s. Source: Gemini API, "Understand and count tokens"."""
 
 
 def _bytes(first: int, last: int) -> bytes:
@@ -115,3 +123,6 @@ def _part_tokens(part: MessagePart) -> int:
             return json_tokens(dict(data))
         case ImagePart():
             return PER_IMAGE
+        case FilePart(data, media_type):
+            kind = "text" if media_type.startswith("text/") else part.kind
+            return PER_FILE if data is None else max(PER_MESSAGE, len(data) // BYTES_PER_TOKEN[kind])

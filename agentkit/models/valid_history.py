@@ -20,6 +20,7 @@ from agentkit.formats.teach import render_output_prompt
 from agentkit.messages import (
     AssistantMessage,
     AssistantPart,
+    FilePart,
     ImagePart,
     MarkupPart,
     Message,
@@ -30,6 +31,7 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    UserPart,
 )
 from agentkit.models.base import ModelRequest
 from agentkit.models.native_arguments import readable
@@ -192,12 +194,13 @@ def join_neighbours(messages: Iterable[Message]) -> list[Message]:
 
 
 def text_or_parts(
-    parts: Sequence[TextPart | ImagePart], text_type: str, image: Callable[[ImagePart], dict[str, Any]]
+    parts: Sequence[UserPart], text_type: str, media: Callable[[ImagePart | FilePart], dict[str, Any]]
 ) -> str | list[dict[str, Any]]:
-    """Text alone as one string, which every server understands; text with images as parts of these types."""
-    if not any(isinstance(p, ImagePart) for p in parts):
-        return "\n\n".join(clean(p.text) for p in parts if isinstance(p, TextPart))
-    return [image(p) if isinstance(p, ImagePart) else {"type": text_type, "text": clean(p.text)} for p in parts]
+    """Text alone as one string, which every server understands; text with images or files as parts of these types."""
+    texts = [clean(p.text) for p in parts if isinstance(p, TextPart)]
+    if len(texts) == len(parts):
+        return "\n\n".join(texts)
+    return [{"type": text_type, "text": clean(p.text)} if isinstance(p, TextPart) else media(p) for p in parts]
 
 
 def fit_id(id: str, rule: IdRule, taken: Taken) -> str:

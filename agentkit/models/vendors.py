@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
+from operator import attrgetter
 from typing import Any, Final
 
 
@@ -15,9 +16,10 @@ class Vendor:
         home: its own URL.
         key_variable: the environment variable of the key.
         url_variable: the environment variable of another server's URL.
-        sdk: the module of its SDK, which has the next two, and a `DefaultAsyncHttpxClient`.
+        sdk: the module of its SDK, which has the next two, and perhaps a `DefaultAsyncHttpxClient`.
         client: the SDK's async client.
         error: the base of the SDK's exceptions.
+        first_key_variable: another variable of the key, which goes before it.
         adds_version: the path that the SDK puts between `base_url` and the rest, if it does.
         login_variables: further environment variables by which the SDK itself finds credentials.
         clouds: the domains under which others offer the vendor's own API.
@@ -29,13 +31,19 @@ class Vendor:
     sdk: str
     client: str
     error: str
+    first_key_variable: str = ""
     adds_version: str = ""
     login_variables: tuple[str, ...] = ()
     clouds: tuple[str, ...] = ()
 
     def new_http_client(self) -> Any:
         """The SDK's default HTTP client: its time-outs, its limits, its proxies."""
-        return import_module(self.sdk).DefaultAsyncHttpxClient()
+        module = import_module(self.sdk)
+        if hasattr(module, "DefaultAsyncHttpxClient"):
+            return module.DefaultAsyncHttpxClient()
+        httpx2 = import_module("httpx2")
+        limits = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)  # as of the other SDKs
+        return httpx2.AsyncClient(follow_redirects=True, limits=limits)
 
     def new_client(self, **arguments: Any) -> Any:
         """The SDK's async client."""
@@ -43,7 +51,7 @@ class Vendor:
 
     def errors(self) -> type[Exception]:
         """The base class of what the SDK raises."""
-        found: type[Exception] = getattr(import_module(self.sdk), self.error)
+        found: type[Exception] = attrgetter(self.error)(import_module(self.sdk))
         return found
 
 
@@ -72,3 +80,25 @@ ANTHROPIC: Final = Vendor(
         "ANTHROPIC_IDENTITY_TOKEN_FILE",
     ),
 )
+
+GOOGLE: Final = Vendor(
+    home="https://generativelanguage.googleapis.com",
+    key_variable="GEMINI_API_KEY",
+    first_key_variable="GOOGLE_API_KEY",  # as in the SDK
+    url_variable="GOOGLE_GEMINI_BASE_URL",
+    sdk="google.genai",
+    client="Client",
+    error="errors.APIError",
+    adds_version="/v1beta/models",
+    clouds=("aiplatform.googleapis.com",),
+)
+
+VERTEX: Final = replace(
+    GOOGLE,
+    home="https://aiplatform.googleapis.com",
+    key_variable="",  # the SDK finds a project with credentials, or a key
+    first_key_variable="",
+    url_variable="GOOGLE_VERTEX_BASE_URL",
+    login_variables=("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_API_KEY", "GEMINI_API_KEY"),
+)
+"""Vertex AI, where the SDK's variables say so: it knows the URL of the location."""

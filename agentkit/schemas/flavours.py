@@ -46,6 +46,12 @@ def anthropic(spec: ToolSpec) -> dict[str, Any]:
     return {"name": spec.name, "description": description, "input_schema": parameters}
 
 
+def gemini(spec: ToolSpec) -> dict[str, Any]:
+    """Return a function declaration of the Gemini API."""
+    description, parameters = _plain(spec)
+    return {"name": spec.name, "description": description, "parametersJsonSchema": parameters}
+
+
 def mcp(spec: ToolSpec) -> dict[str, Any]:
     """Return a tool as an MCP server lists it."""
     return {"name": spec.name, "description": spec.description, "inputSchema": dict(spec.parameters)}
@@ -98,6 +104,7 @@ FLAVOURS: Final[dict[str, Callable[[ToolSpec], dict[str, Any]]]] = {
     "responses": openai_responses,
     "strict": _only_strict,
     "anthropic": anthropic,
+    "gemini": gemini,
     "mcp": mcp,
 }
 """Each flavour of `ToolRegistry.get_openapi_schemas` by its name."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.checks.bounds import Bounds, or_none, refuse, whole
 from agentkit.checks.spelling import takes
-from agentkit.errors import ConfigError
+from agentkit.errors import ConfigError, show_value
 from agentkit.events import (
     ArgumentDelta,
     CallEnd,
@@ -36,7 +36,6 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
-    show_value,
 )
 from agentkit.models.base import ModelRequest
 from agentkit.toolspec import ToolSpec

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from agentkit.agent.prompts import Prompt, messages_from
 from agentkit.agent.unanswered_calls import answer_open_calls
-from agentkit.errors import ConfigError
+from agentkit.errors import ConfigError, show_value
 from agentkit.messages import (
     AssistantMessage,
     Message,
@@ -18,7 +18,6 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
-    show_value,
 )
 from agentkit.threads.store import Append, Body, Call, Entry, NewCall
 from agentkit.tool.bound_tool import BoundTool

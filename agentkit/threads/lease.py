@@ -74,22 +74,9 @@ class HeldLease:
         self._loop, self._taking = asyncio.get_running_loop(), True
         _HOLDING.add(self)
         try:
-            self._lease = await self._acquire()
+            self._lease = await acquire_unheld(self._store, self._thread_id, by=self)
         finally:
             self._taking = False
-
-    async def _acquire(self) -> Lease:
-        owner = this_process()
-        try:
-            return await ask_store(self._store.acquire, self._thread_id, owner, LEASE)
-        except ThreadBusy as e:
-            others = (held for held in tuple(_HOLDING) if held is not self)
-            if e.owner == owner and any(other.holds(self._thread_id, e.fence) for other in others):
-                hint = "Wait for that run: after a `break` it ends a moment later, and `async with` waits for its end"
-                raise ThreadBusy(f"{e}. {hint}", owner=e.owner, fence=e.fence) from None
-            if e.owner != owner and not is_dead(e.owner):
-                raise
-            return await ask_store(self._store.acquire, self._thread_id, owner, LEASE, dead=e.fence)
 
     async def _renew(self) -> None:
         while self._lease is not None:
@@ -166,16 +153,26 @@ async def delete_unheld(store: Store, thread_id: str) -> None:
         await ask_store(store.delete, thread_id)
 
 
-async def acquire_unheld(store: Store, thread_id: str) -> Lease:
-    """Acquire a lease, or replace one whose process has ended.
+async def acquire_unheld(store: Store, thread_id: str, by: HeldLease | None = None) -> Lease:
+    """Acquire a lease, or replace one that no run holds: its process has ended, or its run in this process.
+
+    Args:
+        store: contains the thread.
+        thread_id: the thread's id.
+        by: the lease of the run that acquires it; None outside a run.
 
     Raises:
         ThreadBusy: it is being run.
         ThreadNotFound: there is no such thread.
     """
+    owner = this_process()
     try:
-        return await ask_store(store.acquire, thread_id, this_process(), LEASE)
+        return await ask_store(store.acquire, thread_id, owner, LEASE)
     except ThreadBusy as e:
-        if not is_dead(e.owner):
+        others = (held for held in tuple(_HOLDING) if held is not by)
+        if e.owner == owner and any(other.holds(thread_id, e.fence) for other in others):
+            hint = "Wait for that run: after a `break` it ends a moment later, and `async with` waits for its end"
+            raise ThreadBusy(f"{e}. {hint}", owner=e.owner, fence=e.fence) from None
+        if e.owner != owner and not is_dead(e.owner):
             raise
-        return await ask_store(store.acquire, thread_id, this_process(), LEASE, dead=e.fence)
+        return await ask_store(store.acquire, thread_id, owner, LEASE, dead=e.fence)

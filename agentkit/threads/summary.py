@@ -15,7 +15,16 @@ from agentkit.agent.run_budget import BudgetSpent
 from agentkit.checks.keys import words
 from agentkit.events import Finish, SourceEvent, Text, Usage
 from agentkit.formats.control import restore
-from agentkit.messages import AssistantMessage, ImagePart, MaterialPart, SystemMessage, TextPart, ToolCall, UserMessage
+from agentkit.messages import (
+    AssistantMessage,
+    FilePart,
+    ImagePart,
+    MaterialPart,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    UserMessage,
+)
 from agentkit.models.base import Model, ModelRequest
 from agentkit.models.tokens import text_tokens
 from agentkit.threads.compaction import Compaction, CompactionPlan, entry_body, plan
@@ -188,6 +197,8 @@ def _transcript(dropped: Sequence[LocatedMessage], policy: Compaction) -> Iterat
                     yield f"{role}: {excerpt(text, policy.window // 8)}"
                 case ImagePart():
                     yield f"{role}: (an image)"
+                case FilePart():
+                    yield f"{role}: ({part.kind} {excerpt(part.name, policy.result_tokens)})"
                 case ToolCall(_, name, arguments):
                     written = json.dumps(dict(arguments), ensure_ascii=False, default=str)
                     yield f"Assistant calls {name}: {excerpt(written, policy.result_tokens)}"

@@ -16,6 +16,7 @@ from typing import Any, Final
 from agentkit.errors import StoreError
 from agentkit.messages import (
     AssistantMessage,
+    FilePart,
     ImagePart,
     MarkupPart,
     MaterialPart,
@@ -67,13 +68,13 @@ def from_json(body: Mapping[str, Any]) -> Message:
             case "system":
                 return SystemMessage(_text(content, "content"))
             case "user":
-                return UserMessage(_parts(content, _SEEN))
+                return UserMessage(_parts(content, _SAID))
             case "assistant":
                 return AssistantMessage(_parts(content, _WRITTEN))
             case "tool":
                 id, name = _text(body["call_id"], "call_id"), _text(body["name"], "name")
                 error: Any = _text_or_none(body.get("error"), "error")
-                return ToolMessage(id, name, _parts(content, _SEEN), error)
+                return ToolMessage(id, name, _parts(content, _RETURNED), error)
             case role:
                 raise ValueError(f"unknown role {role!r:.60}")
     except UNREADABLE as e:
@@ -106,10 +107,12 @@ def part_to_json(part: MessagePart) -> dict[str, Any]:
             return {"type": "text", "text": text, "material": True}
         case TextPart(text):
             return {"type": "text", "text": text}
-        case ImagePart(None, _, url):
-            return {"type": "image", "url": url}
-        case ImagePart(_, media_type):
-            return {"type": "image", "media_type": media_type, "data": part.base64}
+        case ImagePart(_, media_type, url):
+            source = {"media_type": media_type, "data": part.base64} if url is None else {"url": url}
+            return {"type": "image", **source}
+        case FilePart(_, media_type, url, name):
+            source = {"data": part.base64} if url is None else {"url": url}
+            return {"type": "file", "media_type": media_type, "name": name, **source}
         case ThinkingPart(text, None):
             return {"type": "thinking", "text": text}
         case ThinkingPart(text, provider, data):
@@ -136,7 +139,8 @@ def _arguments(arguments: Mapping[str, Any]) -> str:
 UNREADABLE: Final = (KeyError, TypeError, ValueError, RecursionError)
 """What reading a body raises if it differs from what was written."""
 
-_SEEN: Final = ("text", "image")
+_SAID: Final = ("text", "image", "file")
+_RETURNED: Final = ("text", "image")
 _WRITTEN: Final = ("text", "thinking", "call", "markup", "provider")
 
 
@@ -180,6 +184,13 @@ def _image(p: Mapping[str, Any]) -> ImagePart:
     return ImagePart(data, _text(p["media_type"], "media_type"))
 
 
+def _file(p: Mapping[str, Any]) -> FilePart:
+    media_type, name = _text(p["media_type"], "media_type"), _text(p["name"], "name")
+    if "url" in p:
+        return FilePart(None, media_type, _text(p["url"], "url"), name)
+    return FilePart(base64.b64decode(_text(p["data"], "data"), validate=True), media_type, None, name)
+
+
 def _thinking(p: Mapping[str, Any]) -> ThinkingPart:
     data = p.get("data")
     provider = _text_or_none(p.get("provider"), "provider")
@@ -201,6 +212,7 @@ def _call(p: Mapping[str, Any]) -> ToolCall:
 _READ: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
     "text": _text_part,
     "image": _image,
+    "file": _file,
     "thinking": _thinking,
     "markup": lambda p: MarkupPart(_text(p["text"], "text")),
     "provider": _provider,

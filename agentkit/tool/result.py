@@ -17,10 +17,10 @@ from agentkit.checks.keys import words
 from agentkit.checks.spelling import ByAttribute, Nothing, refuse_unknown
 from agentkit.checks.type_variables import TypeVar
 from agentkit.checks.unicode import clean
-from agentkit.errors import ConfigError, ErrorCode
+from agentkit.errors import ConfigError, ErrorCode, show_value
 from agentkit.foreign import argument_names
 from agentkit.foreign.absent import suggest_attributes
-from agentkit.messages import ImagePart, ResultContent, TextPart, show_value, text_as_made
+from agentkit.messages import ImagePart, ResultContent, TextPart, text_as_made
 from agentkit.tool.declare import OpenAPISchema, XMLSchema, declarations_of
 from agentkit.tool.output import is_pending, pending_parts, text_of
 

@@ -35,7 +35,7 @@ assert threads.say_sync("t", "Hi", ScriptedModel(["Hello."])).text == "Hello."
 
 OUTSIDE = ("cli", "gateway", "grammar", "interop", "rollout", "sandbox", "telemetry")
 READING = ("formats.catalog", "formats.engine", "formats.format", "formats.reader", "formats.teach")
-REQUESTS = ("models.model_options", "models.provider", "models.servers", "models.text")
+REQUESTS = ("models.model_options", "models.provider", "models.sdk_model", "models.servers", "models.text")
 RUNNING = (
     "agent.journal",
     "agent.run",

@@ -102,7 +102,7 @@ OBJECTS: dict[str, Any] = {
     )
 }  # fmt: skip
 OBJECTS["AgentkitError"] = OBJECTS.pop("SchemaError")
-OBJECTS["RemoteModel"] = model("openai:gpt-5", api_key="k")
+OBJECTS["SdkModel"] = model("openai:gpt-5", api_key="k")
 OBJECTS["ScriptedModel"] = agent.model
 OBJECTS["TextCalling"] = model("openai:gpt-5", api_key="k", format="xml")
 

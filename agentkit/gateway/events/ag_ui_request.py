@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from agentkit.agent import Denied
+from agentkit.errors import show_value
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.events.page_request import (
     OWN_TOOLS,
@@ -28,7 +29,7 @@ from agentkit.gateway.events.page_request import (
     with_note,
 )
 from agentkit.gateway.request_fields import Fields, Part, content_at, invalid, mapping_at, objects_at, text_at
-from agentkit.messages import AssistantMessage, TextPart, UserMessage, show_value
+from agentkit.messages import AssistantMessage, TextPart, UserMessage
 
 CONTEXT: Final = "Context of the application that the user writes in:\n"
 """Begins the note with the page's `context`."""

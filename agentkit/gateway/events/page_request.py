@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from agentkit.agent import Approved, Decision, Denied, call_hash
+from agentkit.errors import show_value
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.request_fields import flag, invalid, mapping_at, text_at
-from agentkit.messages import AssistantMessage, ImagePart, TextPart, ToolCall, UserContent, UserMessage, show_value
+from agentkit.messages import AssistantMessage, ImagePart, TextPart, ToolCall, UserContent, UserMessage
 
 MAX_ID: Final = 200  # characters of an id that a page chooses
 

@@ -11,8 +11,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, Final
 
-from agentkit.errors import ConfigError, SchemaError
-from agentkit.messages import show_value
+from agentkit.errors import ConfigError, SchemaError, show_value
 from agentkit.rollout.tools.call_signatures import refuse_misfit, signature_of, takes_any
 from agentkit.rollout.tools.foreign_calls import foreign_tool, refuse_config
 from agentkit.rollout.tools.per_trajectory import HOOKS, SharedByAll

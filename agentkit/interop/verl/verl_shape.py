@@ -16,8 +16,8 @@ from types import SimpleNamespace
 from typing import Any, Final
 from uuid import uuid4
 
-from agentkit.errors import ConfigError
-from agentkit.messages import ImagePart, show_value
+from agentkit.errors import ConfigError, show_value
+from agentkit.messages import ImagePart
 from agentkit.rollout.records.scoring import replace_reward, reward_of
 from agentkit.rollout.samples.pictures import image_parts
 from agentkit.rollout.samples.sample import PHASES

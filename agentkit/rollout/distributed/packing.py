@@ -20,6 +20,7 @@ from typing import Any, Final
 from agentkit.checks.keys import words
 from agentkit.messages import (
     AssistantMessage,
+    FilePart,
     ImagePart,
     MarkupPart,
     MaterialPart,
@@ -54,6 +55,7 @@ OURS: Final[tuple[type, ...]] = (
     ToolMessage,
     TextPart,
     MaterialPart,
+    FilePart,
     ImagePart,
     ThinkingPart,
     ProviderPart,

@@ -24,8 +24,8 @@ from typing import Any, Final
 
 from agentkit.agent.prompts import messages_from
 from agentkit.checks.spelling import did_you_mean, then
-from agentkit.errors import ConfigError
-from agentkit.messages import AssistantMessage, ImagePart, Message, TextPart, UserMessage, show_value
+from agentkit.errors import ConfigError, show_value
+from agentkit.messages import AssistantMessage, ImagePart, Message, TextPart, UserMessage
 from agentkit.rollout.samples.pictures import image_part
 from agentkit.rollout.samples.sample import PHASES, Sample, ToolKwargs
 from agentkit.tool.output import plain

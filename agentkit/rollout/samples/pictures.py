@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from agentkit.errors import ConfigError
-from agentkit.messages import ImagePart, show_value
+from agentkit.errors import ConfigError, show_value
+from agentkit.messages import ImagePart
 from agentkit.tool.result import png
 
 _HEADS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
