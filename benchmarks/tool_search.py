@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -28,6 +29,10 @@ from agentkit.models.tokens import json_tokens
 from agentkit.tool.schema_tools import tool_from_schema
 
 DATA = Path(os.environ.get("AGENTKIT_SHARED_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
+GENERIC = frozenset((
+    "get", "find", "calculate", "calc", "compute", "search", "list", "by", "of", "the", "and", "in", "for", "info",
+    "data", "top", "price",
+))  # fmt: skip
 SYSTEM = "Call the tool that does what the user asks for."
 
 
@@ -65,15 +70,28 @@ def tasks_of(known: list[Case], count: int) -> list[Case]:
     return single[:: len(single) // count][:count]
 
 
-def registry_of(first: Iterable[Case], others: Iterable[Case], count: int | None) -> ToolRegistry:
-    """A registry with the tools that the first cases want, and further ones up to this number."""
+def telling(name: str) -> set[str]:
+    """The words of a tool's name that say what it is about."""
+    return set(re.findall("[a-z]+", name.lower())) - GENERIC
+
+
+def registry_of(
+    first: Iterable[Case], others: Iterable[Case], count: int | None, *, distinct: bool = False
+) -> ToolRegistry:
+    """A registry with the tools that the first cases want, and further ones up to this number.
+
+    With `distinct`, the name of a further tool shares no telling word with those: the leaderboard's cases have several
+    tools for one job, such as `gcd`, `math_gcd` and `calculate_gcd`, of which a task wants one.
+    """
     found: dict[str, dict[str, Any]] = {}
     for case in first:
         found.update({name_of(tool["name"]): tool for tool in case.tools if name_of(tool["name"]) in case.wanted})
+    taken = set[str]().union(*map(telling, found)) if distinct else set[str]()
     for case in others:
         for tool in case.tools:
-            if count is None or len(found) < count:
-                found.setdefault(name_of(tool["name"]), tool)
+            name = name_of(tool["name"])
+            if (count is None or len(found) < count) and not telling(name) & taken:
+                found.setdefault(name, tool)
 
     def done(arguments: dict[str, Any], context: object) -> str:
         return "done"
@@ -102,7 +120,8 @@ async def run(arguments: argparse.Namespace) -> None:
     """Run the tasks and print each, and the totals."""
     known = list(cases())
     tasks = tasks_of(known, arguments.tasks)
-    registry = registry_of(tasks, sorted(known, key=lambda case: len(json.dumps(case.tools))), arguments.tools)
+    shortest = sorted(known, key=lambda case: len(json.dumps(case.tools)))
+    registry = registry_of(tasks, shortest, arguments.tools, distinct=arguments.distinct)
     asked = model(arguments.model, base_url=arguments.base_url, api_key="none", format=arguments.format)
     declared = sum(json_tokens([s.name, s.description, s.parameters]) for s in registry.specs())
     print(f"{len(registry.tools)} tools, about {declared:,} tokens; offered: {arguments.offered or 'all'}", flush=True)
@@ -154,6 +173,7 @@ def main() -> None:
     parser.add_argument("--format", default=None, help="a text format; by default calls are native")
     parser.add_argument("--tools", type=int, default=500)
     parser.add_argument("--tasks", type=int, default=20)
+    parser.add_argument("--distinct", action="store_true", help="without other tools for the tasks' own jobs")
     parser.add_argument("--offered", type=int, default=None)
     arguments = parser.parse_args()
     if arguments.what == "recall":
