@@ -28,6 +28,7 @@ async def list_resources(context: Any, params: Any) -> types.ListResourcesResult
     listed = [
         types.Resource(uri="memo://notes", name="notes", description=EVIL, mime_type="text/plain"),
         types.Resource(uri="memo://\u202eevil", name="turned around"),
+        types.Resource(uri="memo://a\nmemo://b", name="two lines"),
     ]
     return types.ListResourcesResult(resources=listed, next_cursor="2")
 

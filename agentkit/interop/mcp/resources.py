@@ -31,16 +31,12 @@ _LOG: Final = logging.getLogger("agentkit.mcp")
 MAX_URI: Final = 2_000
 """Characters of a URI, or of a prompt's name; a longer one is left out."""
 
-LIST, READ = "list_resources", "read_resource"
+READ: Final = "read_resource"
+_WORDS: Final = {"words": {"type": "string", "description": "only those that contain this"}}
+_URI: Final = {"uri": {"type": "string"}}
 RESOURCE_TOOLS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
-    LIST: (
-        "List what can be read from {server}, each with its URI.",
-        {"type": "object", "properties": {"words": {"type": "string", "description": "only those that contain this"}}},
-    ),
-    READ: (
-        "Read something from {server} by its URI.",
-        {"type": "object", "properties": {"uri": {"type": "string"}}, "required": ["uri"]},
-    ),
+    "list_resources": ("List what can be read from {server}, by URI.", {"type": "object", "properties": _WORDS}),
+    READ: ("Read something from {server} by its URI.", {"type": "object", "properties": _URI, "required": ["uri"]}),
 }
 """The tools with which a model reads a server's resources: description and parameters by name."""
 
@@ -202,10 +198,10 @@ class ServerContents(ABC):
             if tool == READ:
                 return await self.read_resource(arguments["uri"])
             words = str(arguments.get("words") or "").casefold()
-            lines = [line for one in await self.resources() if words in (line := str(one)).casefold()]
+            lines = [" ".join(str(one).split()) for one in await self.resources()]
         except ConfigError as e:
             return ToolResult(error=str(e))
-        return ToolResult("\n".join(lines) or "there is nothing")
+        return ToolResult("\n".join(line for line in lines if words in line.casefold()) or "there is nothing")
 
     # -------------------------------------------------------------- prompts
 
@@ -251,8 +247,8 @@ class ServerContents(ABC):
         return escape_controls(self._quarantine.text(truncate(self._unseen(text), self._size)))
 
     def _is_exact(self, word: str) -> bool:
-        """Say if a word that must be sent back can be shown as it is, and is not a secret."""
-        return len(word) <= MAX_URI and escape_controls(visible(self._unseen(word))) == word
+        """Say if a word that must be sent back can be shown as it is, in one line, and is not a secret."""
+        return len(word) <= MAX_URI and word.isprintable() and visible(self._unseen(word)) == word
 
 
 def _bounded(items: Sequence[Any], what: str) -> Sequence[Any]:

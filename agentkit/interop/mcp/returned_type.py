@@ -25,13 +25,7 @@ _OURS: Final = (ToolResult, TextPart, ImagePart)  # they decide themselves what 
 
 @dataclass(frozen=True, slots=True)
 class ReturnedType:
-    """What a tool returns.
-
-    Args:
-        schema: the JSON Schema of its structured results, an object.
-        wrapped: whether the value is under `RESULT`.
-        checker: checks a result.
-    """
+    """What a tool returns: the schema of its structured results, and whether a value is `wrapped` under `RESULT`."""
 
     schema: Mapping[str, Any]
     wrapped: bool
