@@ -123,9 +123,9 @@ class AgentLimits:
         budget: what a run may spend; None sets no limit.
         max_depth: levels of sub-agents below a run, if an agent uses another agent, or itself, as a tool. A call that
             would go deeper is answered with an error. 0 allows no sub-agents.
-        offered_tools: if there are more tools, only this many are offered for each message of the user, by a search
-            with its words, and the model finds others with the tool `find_tools`; see `agentkit.agent.offering`. 1 or
-            more, None always offers all tools.
+        offered_tools: if there are more tools, each message of the user adds at most this many to those offered, by a
+            search with its words, and the model finds others with the tool `find_tools`. 1 or more; None always offers
+            all tools.
     """
 
     max_turns: int = field(default=50, metadata={"bound": whole(1)})
