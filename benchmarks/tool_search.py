@@ -145,8 +145,9 @@ async def run(arguments: argparse.Namespace) -> None:
             budget=Budget(seconds=1_200),
         )
         called: list[str] = []
+        events = agent.stream(task.text)
         try:
-            async with agent.stream(task.text) as events:
+            async with events:
                 async for event in events:
                     if isinstance(event, CallEnd):
                         called.append(event.call.name)

@@ -57,7 +57,7 @@ def offered(model: ScriptedModel) -> list[list[str]]:
 
 @pytest.mark.parametrize("format", [None, "hermes", "xml", "pythonic"])
 def test_offered_are_the_matches_and_what_was_found_or_called(format: str | None) -> None:
-    script = [
+    script: list[Any] = [
         ToolCall("", "weather", {"city": "Oslo"}),
         ToolCall("", "find_tools", {"query": "money"}),
         ToolCall("", "convert_currency", {"amount": 2.0, "to": "NOK"}),
@@ -86,7 +86,7 @@ def test_a_tool_that_was_not_offered_runs_if_it_is_called_by_its_name() -> None:
 
 
 def test_a_search_that_finds_nothing_and_an_unknown_name_lead_back_to_the_search() -> None:
-    script = [ToolCall("", "find_tools", {"query": "zzz"}), ToolCall("", "rain", {}), "Sorry."]
+    script: list[Any] = [ToolCall("", "find_tools", {"query": "zzz"}), ToolCall("", "rain", {}), "Sorry."]
     result = Agent(ScriptedModel(script), MANY, offered_tools=2).run_sync("Hello!")
     nothing, unknown = [m for m in result.messages if isinstance(m, ToolMessage)]
     assert nothing.text == "no tool matches zzz; search with other words"
@@ -168,7 +168,7 @@ asyncio.run(main())
 
 def test_another_process_and_a_fork_offer_the_same_in_the_same_order(tmp_path: Path) -> None:
     path = str(tmp_path / "chat.db")
-    script = [
+    script: list[Any] = [
         ToolCall("", "find_tools", {"query": "money"}),
         ToolCall("", "job_9", {"size": 1}),
         "Done.",

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_a_server_without_resources_or_prompts_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", [None, "hermes"])
 def test_a_model_reads_resources_with_tools_and_nothing_in_them_is_a_call(memo: MCPTools, format: str | None) -> None:
-    script = [
+    script: list[Any] = [
         ToolCall("", "memo_list_resources", {"words": "DAY"}),
         ToolCall("", "memo_read_resource", {"uri": "memo://day/1"}),
         ToolCall("", "memo_read_resource", {"uri": "file:///x"}),

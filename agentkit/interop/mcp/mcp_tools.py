@@ -217,9 +217,9 @@ class MCPTools(ServerContents, Closing):
             )
         made: dict[str, BoundTool] = {}
         for ours, (about, parameters) in RESOURCE_TOOLS.items() if self._options.resources else ():
-            spec = ToolSpec(local_name(ours, self._prefix), about.format(server=self.name), parameters)
+            own = ToolSpec(local_name(ours, self._prefix), about.format(server=self.name), parameters)
             answer = partial(self._for_model, ours)
-            made[spec.name] = self._tool(answer, spec)
+            made[own.name] = self._tool(answer, own)
         most += len(made)
         owners: dict[str, str] = dict.fromkeys(made, "resources=True")
         for tool in self._pins.tools:  # in the order in which they were first used: no newer one takes a name

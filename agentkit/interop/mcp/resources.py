@@ -10,7 +10,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agentkit.checks.unicode import escape_controls, visible
 from agentkit.errors import ConfigError
@@ -26,6 +26,7 @@ from agentkit.tool.result import ToolContext, ToolResult
 if TYPE_CHECKING:
     from mcp import Client
 
+T = TypeVar("T")
 _LOG: Final = logging.getLogger("agentkit.mcp")
 
 MAX_URI: Final = 2_000
@@ -169,7 +170,7 @@ class ServerContents(ABC):
         self._prompt_pins.accept(self._declared_prompts[name])
         self.changed_prompts = {one: why for one, why in self.changed_prompts.items() if one != name}
 
-    async def _of_server(self, what: str, work: Awaitable[Any]) -> Any:
+    async def _of_server(self, what: str, work: Awaitable[T]) -> T:
         try:
             return await work
         except (CallFailed, TimeoutError, ValueError) as e:
