@@ -27,8 +27,8 @@ FIND_TOOLS: Final = "find_tools"
 """The name of the tool with which a model finds others."""
 
 _DESCRIPTION: Final = (
-    "Find more tools. There are {count}, and you see only some. If none of these does what is asked, call find_tools "
-    "first: you do not know the names of the others."
+    "Find more tools. You see only some of the {count} tools that you can use. If none of them does what is needed, "
+    "search here; then call the tool that was found."
 )
 _QUERY: Final = "what the tool must do, in a few words, such as 'convert currency'"
 _SHOWN: Final = 200  # characters of a description in the list of the tools that were found
