@@ -250,6 +250,10 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
         spending = Spending(limits.budget, None if above is None else above.spending)
         spending.check(names(model))
         output, registry, tool = self._output if output_type is None else _output(output_type), self.registry, None
+        if limits.offered_tools is not None:
+            from agentkit.agent.offering import searchable
+
+            registry = searchable(registry, limits.offered_tools, model.format)
         if output is not None and limits.output_mode == "tool":
             from agentkit.tool.output_tool import with_output
 

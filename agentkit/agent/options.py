@@ -119,6 +119,7 @@ class LimitKeywords(TypedDict, total=False):
     budget: Budget | None
     max_depth: int
     guards: Guards | None
+    offered_tools: int | None
 
 
 _A_BUDGET: Final = or_none(instance(Budget, "a Budget, such as Budget(tokens=100_000)"))
@@ -154,6 +155,9 @@ class AgentLimits:
         max_depth: levels of sub-agents below a run, if an agent uses another agent, or itself, as a tool. A call that
             would go deeper is answered with an error. 0 allows no sub-agents.
         guards: functions that decide about requests, calls and replies, here and in all sub-agents; None for none.
+        offered_tools: if there are more tools, each message of the user adds at most this many to those offered, by a
+            search with its words, and the model finds others with the tool `find_tools`. 1 or more; None always offers
+            all tools.
     """
 
     max_turns: int = field(default=50, metadata={"bound": whole(1)})
@@ -166,6 +170,7 @@ class AgentLimits:
     budget: Budget = field(default=None, metadata={"bound": _A_BUDGET})  # type: ignore[assignment]  # see below
     max_depth: int = field(default=3, metadata={"bound": whole(0)})
     guards: Guards | None = field(default=None, metadata={"bound": _GUARDS})
+    offered_tools: int | None = field(default=None, metadata={"bound": or_none(whole(1), "to offer all tools")})
 
     def __post_init__(self) -> None:
         self.budget = vars(self)["budget"] or UNBOUNDED

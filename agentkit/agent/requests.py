@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from agentkit.agent.journal import Journal
+from agentkit.agent.offering import Offering
 from agentkit.agent.plan import Plan
 from agentkit.agent.run_budget import Meter, Prompts
 from agentkit.checks.spelling import did_you_mean
@@ -58,12 +59,18 @@ class Requests:
         )
         self.next = self._request
         """The request that is sent next, or was sent last: as it was prepared, or as the guards changed it."""
+        self._offering = Offering.of(plan, self.choice)
         self.never_waits = journal.thread_id is None and not plan.spending.counts
         """True if `prepare` never waits: no store, no summary, no other run that spends from the same budget."""
         self._meters: list[Meter] = []  # for the turn's responses
         self._prompts: Prompts | None = None
         self._continues = continues(plan.model)
         self._continued = 0
+
+    @property
+    def readable(self) -> Sequence[ToolSpec] | None:
+        """The tools whose calls in text are read, which are those that a result is quarantined for; None for all."""
+        return None if self._offering is None else self.next.tools
 
     @property
     def barred(self) -> bool:
@@ -107,6 +114,8 @@ class Requests:
             messages = [*messages, once]
         if messages is not self._request.messages:  # a journal may return the same list again, extended
             self._request = replace(self._request, messages=messages, rendered=self._journal.render_cache)
+        if self._offering is not None:
+            self._offer(self._offering.tools(self._journal.messages_read()))
         self.next = self._request
         spending = self._plan.spending
         if not spending.counts:  # then the turn's own total is enough
@@ -116,6 +125,11 @@ class Requests:
         meter = await spending.set_aside(names(self._plan.model), prompt, self._request.max_tokens)
         self._meters = [] if meter is None else [meter]
         return meter is not None
+
+    def _offer(self, tools: tuple[ToolSpec, ...]) -> None:
+        """Offer these tools; the same ones stay the same object, on which rendered requests depend."""
+        if tools != self._request.tools:
+            self._request, self._prompts = replace(self._request, tools=tools), None
 
     def begin(self) -> ModelRequest:
         """The prepared request."""

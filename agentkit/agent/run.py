@@ -375,6 +375,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         return processor.process(
             source,
             offered=requests.native_tools,
+            readable=requests.readable,
             barred=requests.barred,
             allows=self.journal.allows,
             more=self._more,

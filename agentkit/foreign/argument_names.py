@@ -19,10 +19,8 @@ _TO_THREAD: Final = (
     "to keep a conversation write threads.say_sync('its id', 'Hello', agent=agent), or `await threads.say(…)`, with "
     "threads = agentkit.ThreadManager()"
 )
-_NO_MCP: Final = (
-    "MCP servers are not supported: write a function for each of their tools, with the tool's own schema, "
-    "@openapi_schema({…})"
-)
+_MCP: Final = "a server is passed among the tools: tools=[MCPTools('https://…/mcp')], of agentkit.interop.mcp"
+_FEW_TOOLS: Final = "to offer only the tools that fit the conversation write Agent(…, offered_tools=10)"
 _CHAIN: Final = "a chain is one model: Agent(first_of('openai:gpt-5', 'anthropic:…'))"
 _STORED: Final = "to let OpenAI store the conversation write model('responses:…', stateful=True)"
 _MODES: Final = "a stream yields every event: async for event in agent.stream('…'), or only the text: .text_stream()"
@@ -108,8 +106,13 @@ AGENT: Final[Words] = {
     ),
     **dict.fromkeys(("state_modifier", "messages_modifier", "instruction"), "system"),
     **dict.fromkeys(("schema", "output_model", "output"), "output_type"),
-    **dict.fromkeys(("mcp_servers", "mcp"), _NO_MCP),
+    **dict.fromkeys(("mcp_servers", "mcp"), _MCP),
     **dict.fromkeys(("fallback_models", "fallback_model", "fallbacks"), _CHAIN),
+    **dict.fromkeys(("tool_limit", "max_tools", "tools_top_k", "limit"), "offered_tools"),
+    **dict.fromkeys(
+        ("prepare_tools", "tool_search", "tool_filter", "tool_retriever", "retrieve_tools_function", "defer_loading"),
+        _FEW_TOOLS,
+    ),
 }
 
 RUN: Final[Words] = {
@@ -290,6 +293,7 @@ OPENAPI_SCHEMA: Final[Words] = {
         ("takes_ctx", "inject_context"),
         "annotate a parameter with ToolContext to receive what the application passed to the run",
     ),
+    **dict.fromkeys(("defer_loading", "deferred"), _FEW_TOOLS),
     **dict.fromkeys(("is_enabled", "prepare", "enabled"), "choose an agent's tools with Agent(…, tools=[…])"),
     **dict.fromkeys(("tags", "metadata", "category"), "omit it: nothing would read it"),
     "terminal": "terminates",

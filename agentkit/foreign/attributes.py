@@ -237,6 +237,14 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         "as_tool": "pass the registry itself: Agent(model, registry)",
         "get_available_functions": "write {name: tool.method for name, tool in registry.tools.items()}",
     },
+    "MCPTools": {
+        **_same("resources", "list_resources", "get_resources", "list_resource_templates", "resource_templates"),
+        **_same("read_resource", "get_resource"),
+        **_same("prompts", "list_prompts", "get_prompts"),
+        **_same("prompt", "get_prompt", "load_prompt"),
+        **_same("bound_tools", "list_tools", "get_tools", "tools", "load_tools"),
+        **_same("its tools are called by an agent: Agent(model, [tools])", "call_tool"),
+    },
     "BoundTool": {
         **_same("method", "func", "function", "fn", "handler", "callable", "coroutine"),
         **_same(_EXECUTE, "run", "call", "execute", "ainvoke", "arun"),

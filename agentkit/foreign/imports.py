@@ -59,6 +59,11 @@ FOREIGN: Final[Mapping[str, str]] = {
     **_same(_DECORATE, "tool", "tool_schema", "tools", "Tools", "Toolkit", "Toolset", "schema", "register_tool"),
     **_same(_DECORATE, "function_tool", "tool_plain", "FunctionTool", "StructuredTool", "BaseTool", "ToolDefinition"),
     **_same(_DECORATE, "FunctionToolset", "ToolNode", "kernel_function", "ai_function", "as_tool", "beta_tool"),
+    **_same(
+        "to offer only the tools that fit the conversation write Agent(…, offered_tools=10)",
+        *("ToolSearch", "ToolSearchTool", "ToolSearchToolset", "ToolSelector", "LLMToolSelectorMiddleware"),
+        *("DeferredLoadingToolset", "PreparedToolset", "FilteredToolset"),
+    ),
     **_same(_AGENT, "AgentExecutor", "create_react_agent", "create_agent", "create_tool_calling_agent", "ReActAgent"),
     **_same(_AGENT, "initialize_agent", "StateGraph", "MessageGraph", "LLMChain", "CodeAgent", "ToolCallingAgent"),
     **_same(_AGENT, "FunctionAgent", "AssistantAgent", "ChatAgent", "AgentRunner", "ConversableAgent", "LlmAgent"),

@@ -119,6 +119,7 @@ class ResponseProcessor:
         events: Source,
         *,
         offered: Sequence[ToolSpec] | None = None,
+        readable: Sequence[ToolSpec] | None = None,
         barred: bool = False,
         approved: Collection[str] = (),
         allows: Allows | None = None,
@@ -131,6 +132,8 @@ class ResponseProcessor:
             events: the response's events.
             offered: the tools that the model could call, empty with `tool_choice="none"`: only their calls are
                 recovered from a native model's text. None means all tools of the registry.
+            readable: the tools whose calls are read in text, if `config` names formats. None means all tools of the
+                registry.
             barred: whether no call may be made, as with `tool_choice="none"`: each is then `denied`.
             approved: the ids of calls that a person has approved; they run without asking again.
             allows: asked about each call that needs approval; True lets it run without. None lets none.
@@ -150,16 +153,22 @@ class ResponseProcessor:
         )
         if barred:
             runner.turn_off()
-        return Turn(self.registry, self.config, self._reader(offered, more, already_run), runner, inbox, events, more)
+        return Turn(
+            self.registry, self.config, self._reader(offered, readable, more, already_run), runner, inbox, events, more
+        )
 
     def _context(self, call: ToolCall) -> ToolContext:
         return ToolContext(call.id, call.name, self.context, call.id)
 
     def _reader(
-        self, offered: Sequence[ToolSpec] | None, more: More | None, already_run: Iterable[ToolCall]
+        self,
+        offered: Sequence[ToolSpec] | None,
+        readable: Sequence[ToolSpec] | None,
+        more: More | None,
+        already_run: Iterable[ToolCall],
     ) -> ResponseReader:
         if self.config.text_formats:
-            tools: Sequence[ToolSpec] = self.registry.specs()
+            tools = self.registry.specs() if readable is None else readable
         else:
             tools = self.registry.offered_specs(None) if offered is None else offered
         self._readers.config = self.config  # a run changes it between two responses

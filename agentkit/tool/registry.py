@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from agentkit import formats
@@ -20,6 +21,7 @@ from agentkit.tool.policy import PolicyKeywords
 if TYPE_CHECKING:
     from agentkit.formats.format import Format
     from agentkit.tool.bound_tool import BoundTool, FunctionNames
+    from agentkit.tool.tool_index import ToolIndex
     from agentkit.toolspec import ToolSpec
 
 
@@ -43,6 +45,7 @@ class ToolRegistry:
         self._all: dict[str, BoundTool] = {}  # by function name, including those that have only a tag
         self._by_name: dict[str, BoundTool] = {}
         self._by_tag: dict[str, BoundTool] = {}
+        self._index: ToolIndex | None = None  # made at the first search
         self.register(*tools)
 
     @property
@@ -122,6 +125,7 @@ class ToolRegistry:
         if name not in self._all:
             raise SchemaError(_absent(name, self._all))
         bound = self._all.pop(name)
+        self._index = None
         self._by_name.pop(name, None)
         if bound.tag is not None:
             del self._by_tag[bound.tag]
@@ -166,6 +170,33 @@ class ToolRegistry:
         if format is not None and formats.get(format).tagged:
             return self.specs()
         return tuple(bound.spec for bound in self._by_name.values())
+
+    def search(self, text: str, most: int = 10, format: str | Format | None = None) -> tuple[ToolSpec, ...]:
+        """Search the tools that can be offered to a model, by the words of their names, descriptions and parameters.
+
+        >>> def weather(city: str) -> str:
+        ...     "The weather in a city."
+        ...     return "sunny"
+        >>> [tool.name for tool in ToolRegistry(weather).search("How is the weather in Oslo?")]
+        ['weather']
+
+        Args:
+            text: the words, in any order; at most 20,000 characters of it are searched.
+            most: how many tools are returned at most, 1 or more.
+            format: the text format of the model's calls; None for native calls.
+
+        Returns:
+            The tools that share a word with the text, best match first.
+
+        Raises:
+            FormatError: no format has that name.
+        """
+        from agentkit.tool.tool_index import ToolIndex
+
+        if self._index is None:
+            self._index = ToolIndex(self.specs())
+        offered = {spec.name: spec for spec in self.offered_specs(format)}
+        return tuple(islice((offered[name] for name in self._index.find(text) if name in offered), most))
 
     def get_openapi_schemas(self, flavour: str = "chat", names: Iterable[str] | None = None) -> list[dict[str, Any]]:
         """The tools in the form of a provider's API.
@@ -215,6 +246,7 @@ class ToolRegistry:
             _take(names, bound.name, bound, "function name")
             if bound.tag is not None:
                 _take(tags, bound.tag, bound, "XML tag")
+        self._index = None
         self._all.update(names)
         self._by_name.update((name, bound) for name, bound in names.items() if not bound.xml_only)
         self._by_tag.update(tags)

@@ -62,6 +62,7 @@ from agentkit.events import (
 )
 from agentkit.foreign.attributes import ATTRIBUTES
 from agentkit.foreign.imports import FOREIGN, HOMES
+from agentkit.interop.mcp import MCPTools
 from agentkit.messages import AssistantMessage, SystemMessage, ThinkingPart, ToolMessage, UserMessage
 from agentkit.testing import ScriptedModel
 from agentkit.threads import Thread
@@ -106,6 +107,7 @@ OBJECTS["AgentkitError"] = OBJECTS.pop("SchemaError")
 OBJECTS["SdkModel"] = model("openai:gpt-5", api_key="k")
 OBJECTS["ModelChain"] = agentkit.first_of(agent.model)
 OBJECTS["ScriptedModel"] = agent.model
+OBJECTS["MCPTools"] = MCPTools("https://example.org/mcp")
 OBJECTS["TextCalling"] = model("openai:gpt-5", api_key="k", format="xml")
 
 NAMES = {

@@ -10,9 +10,10 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import httpx2
 import pytest
@@ -22,10 +23,12 @@ pytest.importorskip("mcp", reason="the official SDK is not installed: agentkit-c
 from command_line import FILES, Say
 from mcp import Client, StdioServerParameters
 from mcp_http import served
+from pydantic import BaseModel, Field
 
-from agentkit import ImagePart, Tool, ToolResult, openapi_schema, xml_schema
+from agentkit import ImagePart, Tool, ToolRegistry, ToolResult, openapi_schema, xml_schema
 from agentkit.errors import ConfigError
 from agentkit.interop.mcp import mcp_app, mcp_server
+from agentkit.interop.mcp.returned_type import returned_type
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -60,7 +63,7 @@ class Desk(Tool):
     @openapi_schema
     def spot(self) -> Spot:
         """Where the desk is."""
-        return Spot(1.5, math.nan)
+        return Spot(1.5, 2.0)
 
     @openapi_schema
     def picture(self) -> ToolResult:
@@ -100,10 +103,16 @@ def test_every_kind_of_result_reaches_the_official_client() -> None:
             assert [tool.name for tool in listed] == ["add", "rows", "spot", "picture", "fail", "delete", "wait"]
             assert listed[0].description == "Add two numbers."
             assert listed[0].input_schema["properties"]["a"] == {"type": "integer", "description": "the first."}
-            assert await shown(client, "add", a=1, b=2) == (False, ["3"], None)
+            assert listed[0].output_schema == {
+                "type": "object",
+                "properties": {"result": {"type": "integer"}},
+                "required": ["result"],
+            }
+            assert listed[2].output_schema["required"] == ["x", "y"]
+            assert [tool.name for tool in listed if tool.output_schema is None] == ["picture", "fail", "delete", "wait"]
+            assert await shown(client, "add", a=1, b=2) == (False, ["3"], {"result": 3})
             assert await shown(client, "rows") == (False, ['{"rows": [1, 2]}'], {"rows": [1, 2]})
-            spot = {"x": 1.5, "y": "NaN"}
-            assert await shown(client, "spot") == (False, ['{"x": 1.5, "y": "NaN"}'], spot)
+            assert await shown(client, "spot") == (False, ['{"x": 1.5, "y": 2.0}'], {"x": 1.5, "y": 2.0})
             picture = (False, ["a dot", "image image/png", "resource_link None"], None)
             assert await shown(client, "picture") == picture
             assert await shown(client, "fail") == (True, ["no such row"], None)
@@ -111,6 +120,62 @@ def test_every_kind_of_result_reaches_the_official_client() -> None:
             assert (error, said) == (True, "no result after 0.1 s: the tool was stopped")
 
     asyncio.run(main())
+
+
+class Leg(BaseModel):
+    length: Annotated[float, Field(gt=0)]
+    joined: list[Leg] = []
+
+
+def tree() -> Leg:
+    """A tree."""
+    return Leg(length=1, joined=[Leg(length=2)])
+
+
+def names() -> list[str]:
+    """The names."""
+    return ["a", "b"]
+
+
+def wrong() -> dict[str, int]:
+    """A value of another type."""
+    return {"a": "one"}  # type: ignore[dict-item]
+
+
+def no_number() -> Spot:
+    """A value that JSON does not have."""
+    return Spot(1.5, math.nan)
+
+
+def many() -> Iterator[int]:
+    """Several values."""
+    return iter([1])
+
+
+OTHER = "the tool has run, but this result does not have the type that the tool declares"
+
+
+@pytest.mark.parametrize(
+    ("tool", "structured"),
+    [
+        (tree, {"result": {"length": 1.0, "joined": [{"length": 2.0, "joined": []}]}}),
+        (names, {"result": ["a", "b"]}),
+        (wrong, OTHER),
+        (no_number, OTHER),
+    ],
+)
+def test_the_official_client_checks_results_against_the_return_type(tool: Any, structured: object) -> None:
+    async def main() -> tuple[bool, list[str], Any]:
+        async with Client(mcp_server([tool])) as client:
+            await client.list_tools()
+            return await shown(client, tool.__name__)
+
+    error, blocks, found = asyncio.run(main())
+    assert (blocks[-1] if error else found) == structured
+
+
+def test_an_iterator_has_no_output_schema() -> None:
+    assert returned_type(ToolRegistry(many).tools["many"]) is None
 
 
 @pytest.mark.parametrize(
@@ -145,7 +210,7 @@ def test_the_official_client_over_http(mode: str) -> None:
             return await shown(client, "add", a=40, b=2)
 
     with served([Desk()]) as url:
-        assert asyncio.run(main(url)) == (False, ["42"], None)
+        assert asyncio.run(main(url)) == (False, ["42"], {"result": 42})
 
 
 # ---------------------------------------------------------------- who may reach it

@@ -17,13 +17,13 @@ from agentkit.interop.mcp import mcp_app, mcp_server
 
 
 @contextmanager
-def served(tools: list[Any], **options: Any) -> Iterator[str]:
-    """The URL of our server in a thread."""
+def served(tools: Any, **options: Any) -> Iterator[str]:
+    """The URL of our server in a thread, or of another one by the official SDK."""
     import socket
 
     import uvicorn
 
-    app: Any = mcp_app(mcp_server(tools), **options)
+    app: Any = mcp_app(mcp_server(tools) if isinstance(tools, list) else tools, **options)
     with socket.create_server(("127.0.0.1", 0), backlog=2048) as listening:
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on", timeout_graceful_shutdown=1))
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)

@@ -28,11 +28,15 @@ Rename = Mapping[str, str] | Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One tool as its server declares it, to be pinned; `shown` is how the model sees it, None if it cannot be."""
+    """One tool as its server declares it, to be pinned; `shown` is how the model sees it, None if it cannot be.
+
+    `output` is the schema of its structured results, which no model reads and which is not pinned; None without one.
+    """
 
     name: str
     description: str
     schema: Mapping[str, Any]
+    output: Mapping[str, Any] | None = None
     shown: ToolSpec | None = None
 
     @property

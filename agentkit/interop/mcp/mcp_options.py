@@ -61,6 +61,7 @@ class MCPKeywords(TypedDict, total=False):
     max_message: Annotated[int, Field(ge=1024)]
     max_description: Annotated[int, Field(ge=100)]
     max_tools: Annotated[int, Field(ge=1)]
+    resources: bool
     max_in_flight: Annotated[int, Field(ge=1)]
     pins: str | os.PathLike[str] | None
     approve: Approver | None
@@ -93,6 +94,7 @@ class MCPOptions:
     max_message: int = 16 * 1024 * 1024
     max_description: int = 4_000
     max_tools: int = 256
+    resources: bool = False
     max_in_flight: int = 1_024
     pins: str | os.PathLike[str] | None = None
     approve: Approver | None = None

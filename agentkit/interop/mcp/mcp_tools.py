@@ -6,23 +6,25 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from agentkit.checks.missing_await import Closing
 from agentkit.checks.spelling import takes
 from agentkit.checks.unicode import escape_controls
 from agentkit.errors import ConfigError, FormatError, SchemaError
 from agentkit.foreign import argument_names
+from agentkit.foreign.absent import suggest_attributes
 from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.mcp.contents import result_of
 from agentkit.interop.mcp.declarations import Declaration, is_literal, local_name, refuse_large, spec_of
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, endpoint, safe_words
 from agentkit.interop.mcp.mcp_options import OUTER, MCPKeywords, MCPOptions, MCPProgress
 from agentkit.interop.mcp.pins import Pins
+from agentkit.interop.mcp.resources import RESOURCE_TOOLS, ServerContents
 from agentkit.interop.mcp.sdk import require_sdk
 from agentkit.interop.mcp.server_file import read_server_file
 from agentkit.interop.mcp.session import CallFailed, Reporter, Session
@@ -32,6 +34,9 @@ from agentkit.tool import BoundTool, ToolContext, ToolResult, tool_from_schema
 from agentkit.tool.identity import digest_of
 from agentkit.tool.schema_tools import ReadyMadeTool
 from agentkit.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from mcp import Client
 
 _LOG: Final = logging.getLogger("agentkit.mcp")
 _SDK: Final = ("mcp.client.streamable_http", "mcp.shared.jsonrpc_dispatcher", "mcp.client.client", "client")
@@ -59,9 +64,10 @@ class ServerTool(ReadyMadeTool):
         return "give one server another name, MCPTools(…, name='other'), or its tools others, with prefix= or rename="
 
 
+@suggest_attributes
 @takes(MCPKeywords, others=argument_names.MCP_TOOLS, such="MCPTools('https://example.org/mcp')")
-class MCPTools(Closing):
-    """The tools of one MCP server.
+class MCPTools(ServerContents, Closing):
+    """The tools of one MCP server, and its resources and prompts.
 
     `Agent(model, [MCPTools("https://…/mcp")])`, `registry.register(…)` and `threads.add_tool(…)` connect to the server,
     list its tools and register them. All calls share one session, in its own thread; it is opened again after it
@@ -85,6 +91,8 @@ class MCPTools(Closing):
         max_message: bytes that one message from the server may have.
         max_description: characters of a description that the model reads.
         max_tools: how many of its tools are offered; the others are refused.
+        resources: whether a model can read the server's resources, with two more tools: `list_resources` and
+            `read_resource`, after the prefix.
         max_in_flight: calls that run at the same time; further ones wait.
         pins: a file that keeps what each tool declared when it was first used; None keeps it in memory.
         approve: called with the exact command before a local server first starts; by default the command is logged as a
@@ -116,6 +124,7 @@ class MCPTools(Closing):
         """The tools that are not offered because of their declaration, by the server's names, with the reason."""
         self._declared: dict[str, Declaration] = {}
         self._pins = Pins(given.pins, self.name)
+        super().__init__(Pins(given.pins, self.name, "prompts"), given.max_description)
         self._slots = asyncio.Semaphore(given.max_in_flight)
         self._session = Session(where, given.session, self._listed, self._refuse)
         self._loop = BackgroundLoop(f"MCP {self.name}")
@@ -127,6 +136,11 @@ class MCPTools(Closing):
     def origin(self) -> str:
         """Which server this is, for approvals of calls of its tools; without secrets."""
         return self._where.origin
+
+    @property
+    def output_schemas(self) -> Mapping[str, Mapping[str, Any]]:
+        """The JSON Schemas of structured results, by the server's names of the tools; for those that declare one."""
+        return {one.name: one.output for one in self._declared.values() if one.output is not None}
 
     def __repr__(self) -> str:
         return f"MCPTools({str(self._where)!r}, name={self.name!r})"
@@ -202,7 +216,12 @@ class MCPTools(Closing):
                 f"MCP server {self.name!r} has no tool {missing[0]!r}; it has {', '.join(map(repr, self._declared))}"
             )
         made: dict[str, BoundTool] = {}
-        owners: dict[str, str] = {}
+        for ours, (about, parameters) in RESOURCE_TOOLS.items() if self._options.resources else ():
+            own = ToolSpec(local_name(ours, self._prefix), about.format(server=self.name), parameters)
+            answer = partial(self._for_model, ours)
+            made[own.name] = self._tool(answer, own)
+        most += len(made)
+        owners: dict[str, str] = dict.fromkeys(made, "resources=True")
         for tool in self._pins.tools:  # in the order in which they were first used: no newer one takes a name
             if (name := self._name(tool)) is None:
                 continue
@@ -219,7 +238,7 @@ class MCPTools(Closing):
                 self._refuse(tool, f"it has more than {most} tools (max_tools)")
                 continue
             try:
-                made[name] = self._tool(tool, name, spec)
+                made[name] = self._tool(partial(self._answer, tool), replace(spec, name=name))
             except SchemaError as e:
                 self._refuse(tool, str(e))
         return tuple(made.values())
@@ -229,12 +248,15 @@ class MCPTools(Closing):
         rename = self._options.rename
         if callable(rename):
             return rename(tool)
-        prefix = f"{self.name}_" if self._options.prefix is None else self._options.prefix
-        return rename[tool] if rename is not None and tool in rename else local_name(tool, prefix)
+        return rename[tool] if rename is not None and tool in rename else local_name(tool, self._prefix)
 
-    def _tool(self, tool: str, name: str, spec: ToolSpec) -> BoundTool:
-        answer = partial(self._answer, tool)
-        made = tool_from_schema(answer, name, spec.description, spec.parameters, patterns=False, **self._options.policy)
+    @property
+    def _prefix(self) -> str:
+        return f"{self.name}_" if self._options.prefix is None else self._options.prefix
+
+    def _tool(self, answer: partial[Any], spec: ToolSpec) -> BoundTool:
+        named = spec.name, spec.description, spec.parameters
+        made = tool_from_schema(answer, *named, patterns=False, **self._options.policy)
         return ServerTool(**{field.name: getattr(made, field.name) for field in fields(made)})
 
     def _refuse(self, tool: str, why: str) -> None:
@@ -254,7 +276,10 @@ class MCPTools(Closing):
                 self._refuse(tool.name, str(e))
                 continue
             description = self._unseen(tool.description or tool.title or "")
-            one = Declaration(tool.name, description, map_strings(tool.input_schema, self._unseen, keys=True))
+            accepted = map_strings(tool.input_schema, self._unseen, keys=True)
+            one = Declaration(
+                tool.name, description, accepted, map_strings(tool.output_schema, self._unseen, keys=True)
+            )
             try:  # here, not where it is registered: a long one takes seconds, which would block the event loop
                 one = replace(one, shown=spec_of(one, local_name(tool.name, ""), self._options.max_description))
             except (SchemaError, FormatError) as e:
@@ -314,7 +339,9 @@ class MCPTools(Closing):
                 await self._session.open()
                 if tool in self.changed or tool not in self._declared:
                     return ToolResult(error=self._disabled(tool), code="denied")
-                answer = await self._session.call(tool, arguments, report)
+                answer = await self._session.ask(
+                    lambda client: client.call_tool(tool, dict(arguments), progress_callback=report)
+                )
         except TimeoutError:
             return ToolResult(
                 error=f"no answer after {self._options.timeout:g} s: the call was cancelled", code="timeout"
@@ -322,6 +349,15 @@ class MCPTools(Closing):
         except CallFailed as e:
             return ToolResult(error=safe_words(str(e), self._where.secrets))
         return result_of(answer, self._unseen)
+
+    async def _ask(self, work: Callable[[Client], Awaitable[Any]]) -> Any:
+        self._announce()
+
+        async def asked() -> Any:
+            async with self._slots:
+                return await self._session.ask(work)
+
+        return await self._loop.wait(asked())
 
     def _disabled(self, tool: str) -> str:
         if tool in self.changed:

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agentkit.checks.missing_await import EnteredAsync
+from agentkit.errors import SchemaError
 from agentkit.interop.mcp.amount import ITEMS
 from agentkit.interop.mcp.answers import repair_result
+from agentkit.interop.mcp.declarations import refuse_large
 
 Unfit = Callable[[str, str], None]
 """Receives the name of a malformed tool, and the error."""
@@ -131,27 +133,41 @@ class FilteredStream(EnteredAsync):
             self._version = str(message.result.get("protocolVersion", self._version))
             if isinstance(tools := message.result.get("tools"), list):
                 tools = tools[: max(LISTED + 1 - self._under_way.listed, 1)]  # one too many, which refuses the list
-                message.result["tools"] = [_read(tool) for tool in tools if self._fits(_read(tool))]
+                message.result["tools"] = [fit for tool in tools if (fit := self._fitted(tool)) is not None]
 
-    def _fits(self, tool: object) -> bool:
+    def _fitted(self, tool: object) -> object:
+        """A declaration that the SDK accepts: without the schema of its results if that is the fault; None if not."""
+        self._under_way.listed += 1
+        if self._fault(tool) is None and not _has_large_output(tool):
+            return tool
+        without = {key: v for key, v in tool.items() if key != "outputSchema"} if isinstance(tool, Mapping) else tool
+        if (why := self._fault(without)) is None:
+            return without
+        name = tool.get("name") if isinstance(tool, Mapping) else None
+        shown = name if isinstance(name, str) else f"(without a name, {self._under_way.listed} in the list)"
+        self._unfit(shown, f"its declaration is malformed: {why}")
+        return None
+
+    def _fault(self, tool: object) -> str | None:
+        """The fault in a declaration; None if there is none."""
         from mcp_types.methods import validate_server_result
 
-        self._under_way.listed += 1
         try:
             validate_server_result("tools/list", self._version, {"tools": [tool]})
         except KeyError:  # a version that the SDK does not check
-            return True
+            return None
         except ValueError as e:
-            name = tool.get("name") if isinstance(tool, Mapping) else None
-            shown = name if isinstance(name, str) else f"(without a name, {self._under_way.listed} in the list)"
-            self._unfit(shown, f"its declaration is malformed: {fault(e, 2)}")
-            return False
+            return fault(e, 2)
+        return None
+
+
+def _has_large_output(tool: object) -> bool:
+    """Say if the schema of a tool's results is too large to be walked."""
+    try:
+        refuse_large(tool.get("outputSchema") or {}, "")  # type: ignore[attr-defined]  # it is a declaration
+    except (SchemaError, RecursionError):
         return True
-
-
-def _read(tool: object) -> object:
-    """A declaration without the schema of its results, which is not used: a fault in it costs nothing."""
-    return {key: value for key, value in tool.items() if key != "outputSchema"} if isinstance(tool, Mapping) else tool
+    return False
 
 
 def fault(error: ValueError, skipped: int = 0) -> str:

@@ -31,17 +31,19 @@ class Pins:
     Args:
         path: the file; None keeps them in memory.
         server: the server's name, under which they are kept.
+        what: what is declared: `tools`, or `prompts`.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, server: str) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None, server: str, what: str = "tools") -> None:
         self._path = None if path is None else Path(path)
         self._server = server
+        self._what = what
         self._kept: dict[str, Any] = self._read().get(server, {})
 
     @property
     def tools(self) -> tuple[str, ...]:
         """The names of all tools that were ever pinned, in that order."""
-        return tuple(self._kept.get("tools", ()))
+        return tuple(self._kept.get(self._what, ()))
 
     def approved(self, identity: bytes) -> bool:
         """Return True if exactly this command was approved before, see `LocalServer.identity`."""
@@ -51,11 +53,11 @@ class Pins:
     def approve(self, identity: bytes) -> None:
         """Remember that a command was approved."""
         salt = secrets.token_hex(16)
-        self._keep({**self._kept, "command": {"salt": salt, "digest": _digest(identity, salt)}})
+        self._keep({"salt": salt, "digest": _digest(identity, salt)}, "command")
 
     def check(self, declared: Iterable[Declaration]) -> dict[str, str]:
         """Pin the tools that are new; the others that have changed, each with its difference."""
-        pinned: dict[str, Any] = dict(self._kept.get("tools", {}))
+        pinned: dict[str, Any] = dict(self._kept.get(self._what, {}))
         changes: dict[str, str] = {}
         for one in declared:
             before = pinned.get(one.name)
@@ -63,14 +65,13 @@ class Pins:
                 pinned[one.name] = {"digest": one.digest, **one.as_json()}
             elif before["digest"] != one.digest:
                 changes[one.name] = difference(before, one.as_json())
-        if pinned != self._kept.get("tools", {}):
-            self._keep({**self._kept, "tools": pinned})
+        if pinned != self._kept.get(self._what, {}):
+            self._keep(pinned)
         return changes
 
     def accept(self, declared: Declaration) -> None:
         """Pin a tool as it is now."""
-        tools = {**self._kept.get("tools", {}), declared.name: {"digest": declared.digest, **declared.as_json()}}
-        self._keep({**self._kept, "tools": tools})
+        self._keep({**self._kept[self._what], declared.name: {"digest": declared.digest, **declared.as_json()}})
 
     def _read(self) -> dict[str, Any]:
         if self._path is None or not self._path.exists():
@@ -86,11 +87,12 @@ class Pins:
                 "delete the file"
             ) from e
 
-    def _keep(self, kept: Mapping[str, Any]) -> None:
-        self._kept = dict(kept)
+    def _keep(self, kept: Mapping[str, Any], what: str | None = None) -> None:
+        self._kept = {**self._kept, what or self._what: kept}
         if self._path is None:
             return
-        servers = {**self._read(), self._server: self._kept}
+        read = self._read()
+        servers = {**read, self._server: {**read.get(self._server, {}), what or self._what: kept}}
         self._path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"version": VERSION, "servers": servers}, indent=1, ensure_ascii=False)
         handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=self._path.name)

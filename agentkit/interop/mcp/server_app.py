@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from agentkit.checks.callers import LOOPBACK, refusal
 from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError
 from agentkit.interop.mcp.contents import answer_of
+from agentkit.interop.mcp.returned_type import returned_type
 from agentkit.interop.mcp.sdk import require_sdk
 from agentkit.interop.single_call import answer_call
 from agentkit.processor import ProcessorConfig
 from agentkit.schemas.flavours import FLAVOURS
 from agentkit.tool import ToolRegistry
+from agentkit.toolspec import ToolSpec
 
 if TYPE_CHECKING:
     from mcp.server import Server
@@ -55,14 +58,19 @@ def mcp_server(
     from agentkit import __version__
 
     registry = tools if isinstance(tools, ToolRegistry) else ToolRegistry(*tools)
+    returned = cache(returned_type)  # of each tool once: pydantic takes milliseconds for a schema
 
     async def list_tools(context: Any, params: Any) -> ListToolsResult:
-        made = [Tool.model_validate(FLAVOURS["mcp"](spec)) for spec in registry.offered_specs(None)]
-        return ListToolsResult(tools=made)
+        return ListToolsResult(tools=[_declared(spec) for spec in registry.offered_specs(None)])
+
+    def _declared(spec: ToolSpec) -> Tool:
+        declared, kind = FLAVOURS["mcp"](spec), returned(registry.get_tool(spec.name))
+        return Tool.model_validate(declared if kind is None else {**declared, "outputSchema": kind.schema})
 
     async def call_tool(context: Any, params: Any) -> CallToolResult:
-        arguments = params.arguments or {}
-        return answer_of(*await answer_call(registry, params.name, arguments, approve_all=approve_all, config=config))
+        arguments, kind = params.arguments or {}, returned(registry.get_tool(params.name))
+        answer = await answer_call(registry, params.name, arguments, approve_all=approve_all, config=config)
+        return answer_of(*answer, kind)
 
     return Server(
         name, version=__version__, instructions=instructions, on_list_tools=list_tools, on_call_tool=call_tool

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -21,12 +21,12 @@ from agentkit.interop.mcp.message_filter import LISTED, Unfit, fault, filter_mes
 
 if TYPE_CHECKING:
     from mcp import Client
-    from mcp_types import CallToolResult, Tool
+    from mcp_types import Tool
 
 _LOG: Final = logging.getLogger("agentkit.mcp")
 
 PAGES: Final = 100
-"""Pages of a list of tools that are read: a server could send them forever."""
+"""Pages of a list that are read: a server could send them forever."""
 
 _BROKEN: Final = ("Failed to parse JSON response", "SSE stream ended without a response")
 
@@ -223,7 +223,7 @@ class Session:
             await connection.client()
             async with asyncio.timeout(self._options.connect_timeout):
                 self._stale = False
-                self._listed(await connection.use(_all_tools))
+                self._listed(await connection.use(lambda client: all_pages(client.list_tools, "tools")))
         except BaseException as e:
             self._stale = True
             connection.close()
@@ -237,29 +237,27 @@ class Session:
     def _changed(self) -> None:
         self._stale = True
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], report: Reporter | None) -> CallToolResult:
-        """Call a tool. A call that has certainly not reached the server is sent a second time, over a new session.
+    async def ask(self, work: Callable[[Client], Awaitable[Any]]) -> Any:
+        """Send a request. One that has certainly not reached the server is sent a second time, over a new session.
 
         Raises:
             CallFailed: no result; the message says why.
-            TimeoutError: no result in time; the server was told that the call is cancelled.
+            TimeoutError: no result in time; the server was told that the request is cancelled.
         """
         try:
-            return await self._call(tool, arguments, report)
+            return await self._ask(work)
         except CallFailed as e:
             if e.sent:
                 raise
-        return await self._call(tool, arguments, report)
+        return await self._ask(work)
 
-    async def _call(self, tool: str, arguments: Mapping[str, Any], report: Reporter | None) -> CallToolResult:
+    async def _ask(self, work: Callable[[Client], Awaitable[Any]]) -> Any:
         from mcp import MCPError
 
         connection = await self.open()
         try:
             async with asyncio.timeout(self._options.timeout):
-                result: CallToolResult = await connection.use(
-                    lambda client: client.call_tool(tool, dict(arguments), progress_callback=report)
-                )
+                return await connection.use(work)
         except MCPError as e:
             raise await self._judged(e, connection) from None
         except (CallFailed, TimeoutError, asyncio.CancelledError):
@@ -270,7 +268,6 @@ class Session:
                 "the call may have taken effect, but the MCP server's answer cannot be used: "
                 f"{await connection.words(what)}"
             ) from None
-        return result
 
     async def _judged(self, error: Any, connection: Connection) -> CallFailed:
         """Return the failure of a call that an error answered; a lost connection is retired."""
@@ -300,17 +297,26 @@ class Session:
             await connection.wait_closed()
 
 
-async def _all_tools(client: Client) -> list[Tool]:
-    found: list[Tool] = []
+async def all_pages(page_of: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
+    """All items of a list that a server divides into pages.
+
+    Args:
+        page_of: asks for the page at a `cursor`.
+        field: the list in a page.
+
+    Raises:
+        ValueError: it has more than `PAGES` pages, or more than `LISTED` items.
+    """
+    found: list[Any] = []
     cursor: str | None = None
     for _ in range(PAGES):
-        page = await client.list_tools(cursor=cursor)
-        found += page.tools
+        page = await page_of(cursor=cursor)
+        found += getattr(page, field)
         if len(found) > LISTED:
-            raise ValueError(f"it lists more than {LISTED:,} tools")
+            raise ValueError(f"it lists more than {LISTED:,} {field.replace('_', ' ')}")
         if (cursor := page.next_cursor) is None:
             return found
-    raise ValueError(f"its list of tools has more than {PAGES} pages")
+    raise ValueError(f"its list of {field.replace('_', ' ')} has more than {PAGES} pages")
 
 
 def _said(error: Any) -> str:
