@@ -11,6 +11,7 @@ TYPE_CHECKING = False  # type checkers know the name; `typing` itself would be m
 if TYPE_CHECKING:
     from agentkit.agent.agent import Agent
     from agentkit.agent.decisions import Approved, Denied
+    from agentkit.agent.guards import AskAgain, AskPerson, Guards, Refused
     from agentkit.agent.limits import Budget, Price
     from agentkit.agent.outcome import RunResult
     from agentkit.errors import (
@@ -37,11 +38,14 @@ __all__ = [
     "Agent",
     "AgentkitError",
     "Approved",
+    "AskAgain",
+    "AskPerson",
     "Budget",
     "ConfigError",
     "Denied",
     "FilePart",
     "FormatError",
+    "Guards",
     "Hidden",
     "ImagePart",
     "Model",
@@ -50,6 +54,7 @@ __all__ = [
     "Price",
     "ProcessorConfig",
     "ProviderError",
+    "Refused",
     "ResponseProcessor",
     "RunResult",
     "SchemaError",
@@ -76,6 +81,7 @@ explained_module(
     homes={
         "agentkit.agent.agent": "Agent",
         "agentkit.agent.decisions": "Approved Denied",
+        "agentkit.agent.guards": "AskAgain AskPerson Guards Refused",
         "agentkit.agent.limits": "Budget Price",
         "agentkit.agent.outcome": "RunResult",
         "agentkit.errors": (

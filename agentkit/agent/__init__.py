@@ -9,6 +9,7 @@ from agentkit.foreign.absent_imports import explained_module
 if TYPE_CHECKING:
     from agentkit.agent.agent import Agent
     from agentkit.agent.decisions import Approved, Decision, Denied, call_hash
+    from agentkit.agent.guards import AskAgain, AskPerson, Guards, Refused
     from agentkit.agent.hooks import Hook, checked_hooks
     from agentkit.agent.in_memory import Conversation
     from agentkit.agent.journal import Ask, Journal, Response, UnansweredCalls
@@ -26,17 +27,21 @@ __all__ = [
     "Agent",
     "Approved",
     "Ask",
+    "AskAgain",
+    "AskPerson",
     "Budget",
     "BudgetSpent",
     "Conversation",
     "Decision",
     "Denied",
+    "Guards",
     "Hook",
     "Journal",
     "Lifecycle",
     "OwnLoop",
     "Plan",
     "Price",
+    "Refused",
     "Response",
     "RunEnded",
     "RunFinish",
@@ -61,6 +66,7 @@ explained_module(
     homes={
         "agentkit.agent.agent": "Agent",
         "agentkit.agent.decisions": "Approved Decision Denied call_hash",
+        "agentkit.agent.guards": "AskAgain AskPerson Guards Refused",
         "agentkit.agent.hooks": "Hook checked_hooks",
         "agentkit.agent.in_memory": "Conversation",
         "agentkit.agent.journal": "Ask Journal Response UnansweredCalls",

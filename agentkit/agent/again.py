@@ -30,6 +30,7 @@ _SAYS: Final[dict[str, str]] = {
     "unread_call": "Your call of {name} could not be read, and no tool ran. {how}",
     "unnamed": "A call of yours could not be read, and did not run. Call the tool by its name, with JSON as arguments.",
 }
+NOT_ACCEPTED: Final = "Your reply was not accepted: {reason}\nWrite the whole reply again."
 _NATIVELY: Final = "Call {name} as a tool, not in the text of your reply."
 
 

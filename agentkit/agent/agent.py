@@ -229,10 +229,12 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
             journal: records the run.
             system: the instructions before the conversation; None for none.
             output_type: as for `stream`.
-            caller: the run whose call this run answers: its budget pays for this run, and its hooks watch this run.
+            caller: the run whose call this run answers: its budget pays for this run, its hooks watch it, and its
+                guards hold.
             hooks: hooks in addition to the agent's.
             **options: see `RunOptions`; the journal handles `decisions`.
         """
+        from agentkit.agent.guarding import RunGuards
         from agentkit.agent.plan import Plan
         from agentkit.agent.run import RunStream
         from agentkit.agent.run_budget import Spending
@@ -257,6 +259,7 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
             settings={**self.settings, **given},
             limits=limits,
             spending=spending,
+            guards=RunGuards(limits.guards, None if above is None else above.guards),
             context=context,
             system=system,
             output=self._output if output_type is None else _output(output_type),

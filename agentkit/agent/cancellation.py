@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from agentkit.agent.options import RunFinish
 
 _T = TypeVar("_T")
+
+_GIVEN_UP: set[asyncio.Task[Any]] = set()  # foreign code that was cancelled; referenced until it ends
 
 
 class Brake:
@@ -62,6 +64,37 @@ def watch(
 async def _obey(token: asyncio.Event, stop: Callable[[RunFinish], None]) -> None:
     await token.wait()
     stop("cancelled")
+
+
+async def outcome_of(work: Awaitable[_T]) -> tuple[_T | None, BaseException | None]:
+    """Return the value of foreign code, or its exception as a value: some exceptions would stop the event loop."""
+    try:
+        return await work, None
+    except KeyboardInterrupt:  # the operator's
+        raise
+    except BaseException as e:  # noqa: BLE001 - the boundary: foreign code
+        return None, e
+
+
+def give_up(task: asyncio.Task[Any]) -> None:
+    """Cancel foreign code, and wait for it no more."""
+    if not task.done():
+        task.cancel()
+        _GIVEN_UP.add(task)
+        task.add_done_callback(_GIVEN_UP.discard)
+
+
+async def in_time(work: Awaitable[_T], seconds: float) -> tuple[_T | None, BaseException | None] | None:
+    """Return what foreign code returned or raised; None if it is not done after this many seconds.
+
+    It has a separate task: a cancellation that it raises is not the caller's, and it need not end when cancelled.
+    """
+    task = asyncio.get_running_loop().create_task(outcome_of(work))
+    try:
+        await asyncio.wait({task}, timeout=max(seconds, 0.0))
+        return task.result() if task.done() else None
+    finally:
+        give_up(task)
 
 
 async def shield(work: Coroutine[Any, Any, _T], again: Callable[[], Coroutine[Any, Any, _T]] | None = None) -> _T:

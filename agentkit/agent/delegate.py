@@ -57,13 +57,14 @@ def delegate(agent: Agent[Any, Any], name: str, description: str) -> BoundTool:
         except BaseException as e:
             if caller is not None:
                 await _suspend(caller, context.call_id, journal, sub_run, e)
-            if not isinstance(e, ProviderError) or e.result is None or not (last := _last_words(e.result)):
+            failed = e.result if isinstance(e, ProviderError) else None
+            if failed is None or not (last := _last_words(failed, sub_run)):
                 raise
-            return ToolResult(error=f"{words(e)}; until then it said: {last}", metadata=_spent(e.result))
+            return ToolResult(error=f"{words(e)}; until then it said: {last}", metadata=_spent(failed))
         if caller is not None:
             await _suspend(caller, context.call_id, journal, sub_run)
         whole = str if sub_run.plan.model.format is None else restore  # what it passes on of its tools' results
-        return _answer(result, terminating_words(result, agent), whole)
+        return _answer(result, terminating_words(result, agent), whole, _last_words(result, sub_run))
 
     runs(run, agent)
     return bind_function(run)
@@ -94,13 +95,13 @@ async def _suspend(
     raise SuspendedCall(waiting, result, fault) from error
 
 
-def _answer(result: RunResult[Any], terminating: Sequence[str], whole: Callable[[str], str]) -> ToolResult:
+def _answer(result: RunResult[Any], terminating: Sequence[str], whole: Callable[[str], str], last: str) -> ToolResult:
     """The answer for the caller's model: the last reply, or the call that ended the agent, and why it stopped early."""
     if result.finish in DONE and (words := "\n\n".join(filter(str.strip, [result.text, *terminating]))):
         return ToolResult(whole(words), metadata=_spent(result))
     needs = "".join(f"; {call.name} needs the user's approval" for call in result.pending)  # no run can get it
-    last = _last_words(result)
     said = f"; it said: {last}" if last else ""
+    said += f"; a guard: {result.guard_reason}" if result.guard_reason is not None else ""
     early = "stopped early" if result.finish not in DONE else "ended without an answer"
     return ToolResult(error=f"the agent {early} ({result.finish}){needs}{said}", metadata=_spent(result))
 
@@ -114,8 +115,10 @@ def _spent(result: RunResult[Any]) -> dict[str, object]:
     return {"usage": result.usage._asdict(), "turns": result.turns, "finish": result.finish}
 
 
-def _last_words(result: RunResult[Any]) -> str:
-    """The text of its newest response that has any; empty if none has."""
+def _last_words(result: RunResult[Any], run: RunStream[Any] | None) -> str:
+    """The text of its newest response that has any; empty if none has, or if guards must accept it and have not."""
+    if run is not None and run.plan.guards.has("reply"):
+        return result.text
     texts = (m.text for m in reversed(result.messages) if isinstance(m, AssistantMessage))
     return next(filter(str.strip, texts), "")
 

@@ -19,15 +19,20 @@ class FinalReply:
         expected: the type of the final reply; None for any text.
         retries: how often the model is asked again after a reply that does not fit.
         asking: how often after one that is not an answer.
+        guarded: whether a reply must be accepted by guards.
     """
 
-    def __init__(self, expected: Output | None, retries: int, asking: int = 0) -> None:
+    def __init__(self, expected: Output | None, retries: int, asking: int = 0, *, guarded: bool = False) -> None:
         self.asking = Asking(asking)
         """How often the model may still be asked for an answer."""
         self.value: tuple[Any, ...] | None = None if expected is None else ()
         """The output, in a tuple of one; an empty tuple before there is one; None if the output is the text."""
         self.error: str | None = None
         """The mistake in the last reply."""
+        self.accepted = not guarded
+        """Whether the last reply may be shown as the result."""
+        self.guard_reason: str | None = None
+        """Why a guard did not accept the last request or reply."""
         self.retries = retries
         """How many retries are left."""
         self._expected = expected

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from agentkit.agent.cancellation import give_up, outcome_of
 from agentkit.errors import ConfigError
 from agentkit.messages import ToolCall
 
@@ -146,7 +147,7 @@ class Hooks:
             if not done.done():
                 done.set_result(None)
 
-        task = loop.create_task(_finished(work))
+        task = loop.create_task(outcome_of(work))
         task.add_done_callback(lambda _: leave())
         since = loop.time()
         seconds = LAST_SECONDS - self._last.get(id(hook), 0.0) if self._hurried else HOOK_SECONDS
@@ -155,7 +156,7 @@ class Hooks:
             await done
         except BaseException:  # the run itself is cancelled, or abandoned
             self._hurried = True
-            _give_up(task)
+            give_up(task)
             raise
         finally:
             timer.cancel()
@@ -163,11 +164,11 @@ class Hooks:
         if self._hurried:
             self._last[id(hook)] = self._last.get(id(hook), 0.0) + loop.time() - since
         if not task.done():
-            _give_up(task)
+            give_up(task)
             self._hooks.remove(hook)
             took = loop.time() - since
             _LOG.error("%s took over %.3g s on %s: it gets no more events", _named(hook), took, type(event).__name__)
-        elif (error := task.result()) is not None:
+        elif (error := task.result()[1]) is not None:
             self._log(hook, event, error)
 
     def scope(self, call: ToolCall) -> _Scope:
@@ -212,27 +213,6 @@ class _Scope:
                 raise
             except BaseException as e:  # noqa: BLE001 - as above
                 _log(hook, self._call, e)
-
-
-_GIVEN_UP: set[asyncio.Task[Any]] = set()  # hooks that were cancelled; referenced until they end
-
-
-def _give_up(task: asyncio.Task[Any]) -> None:
-    if not task.done():
-        task.cancel()
-        _GIVEN_UP.add(task)
-        task.add_done_callback(_GIVEN_UP.discard)
-
-
-async def _finished(work: Awaitable[None]) -> BaseException | None:
-    """Return the exception of a hook as a value, because some exceptions would stop the event loop."""
-    try:
-        await work
-    except KeyboardInterrupt:
-        raise
-    except BaseException as e:  # noqa: BLE001 - as above
-        return e
-    return None
 
 
 def _log(hook: Hook, event: Any, error: BaseException, level: int = logging.ERROR) -> None:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from agentkit.agent.agent_tools import agent_of
-from agentkit.agent.decisions import Approved, Decision, Denied, add_edit_note, denial
+from agentkit.agent.decisions import Approved, Decision, Denied, add_edit_note, call_hash, denial
 from agentkit.agent.journal import STAYS_WAITING, Ask, Journal, LeftOpen, Response, StaysWaiting, UnansweredCalls
 from agentkit.agent.unanswered_calls import answer_open_calls
 from agentkit.errors import ConfigError
@@ -19,7 +19,7 @@ from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.result import ToolContext
 
 if TYPE_CHECKING:
-    from agentkit.agent.outcome import RunResult
+    from agentkit.agent.outcome import AskedFor, RunResult
     from agentkit.tool.bound_tool import BoundTool
     from agentkit.tool.registry import ToolRegistry
 
@@ -32,7 +32,7 @@ class Conversation:
             when the run starts, except for those at its end, which wait for a decision.
         decisions: on calls at its end that wait for approval, by call id.
         delegated: what the sub-agents continue from of which calls wait, by the ids of the calls that started them.
-        asked_for: the digests of the tools whose calls wait, by call id: an approval is valid for this tool alone.
+        asked_for: what the person who approves them sees of the calls that wait, by call id.
 
     Raises:
         ConfigError: a decision is for a call that is not waiting.
@@ -46,7 +46,7 @@ class Conversation:
         messages: list[Message],
         decisions: Mapping[str, Decision] = MappingProxyType({}),
         delegated: Mapping[str, RunResult[Any]] = MappingProxyType({}),
-        asked_for: Mapping[str, str] = MappingProxyType({}),
+        asked_for: Mapping[str, AskedFor] = MappingProxyType({}),
     ) -> None:
         self._asked_for = asked_for
         self._messages = messages
@@ -95,23 +95,26 @@ class Conversation:
         """
         self.refuse(registry)
         run: list[ToolCall] = []
+        approved: dict[str, str | None] = {}
         answered = [*self._passed_over]
         for call in self._open:
             if call.id in self._delegated:  # its agent continues, and acts on the decisions itself
                 run.append(call)
+                approved[call.id] = None
                 continue
             match self._decisions.get(call.id):
                 case Approved(arguments):
+                    asked = self._asked_for.get(call.id) if arguments is None else None
                     if arguments is not None:
                         self._edits[call.id] = arguments
                         call = ToolCall(call.id, call.name, arguments, call.format, call.raw)
                     run.append(call)
+                    approved[call.id] = call_hash(call) if asked is None else asked.call
                 case Denied(reason):
                     answered.append((call, said := denial(call, reason)))
                     self._messages.append(said)
         decided = {*self._decisions, *self._delegated}
         waiting = tuple(call for call in self._open if call.id not in decided)
-        approved = frozenset(call.id for call in run)
         return UnansweredCalls(tuple(run), approved, "approval" if waiting else None, waiting, tuple(answered))
 
     async def messages(self) -> Sequence[Message]:
@@ -203,7 +206,7 @@ class Conversation:
 
     def _same(self, call: ToolCall, tool: BoundTool) -> None:
         """Raise ConfigError if an approved call would run another tool than it was made for."""
-        if self._asked_for.get(call.id, digest := tool.digest) != digest:
+        if (asked := self._asked_for.get(call.id)) is not None and asked.tool != tool.digest:
             raise ConfigError(
                 f"the call {call.id!r} was approved for another tool: this run's {call.name!r} ({tool.origin}) has "
                 "another function, description or schema; run the agent that made the call, or decide again with "

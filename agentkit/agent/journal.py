@@ -27,14 +27,15 @@ class UnansweredCalls(NamedTuple):
 
     Attributes:
         calls: the calls to run, with the arguments to use.
-        approved: the ids of those that a person approved.
+        approved: by the ids of those that a person approved, the `call_hash` of what she approved. None for one that
+            continues with the calls inside it.
         finish: why there is nothing more to do, such as `approval` if a call still waits; None to continue.
         waiting: the calls that still wait for a person.
         answered: the calls that were answered without being run since the last run, each with its answer.
     """
 
     calls: tuple[ToolCall, ...] = ()
-    approved: frozenset[str] = frozenset()
+    approved: Mapping[str, str | None] = MappingProxyType({})
     finish: RunFinish | None = None
     waiting: tuple[ToolCall, ...] = ()
     answered: tuple[tuple[ToolCall, ToolMessage], ...] = ()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from agentkit.agent.decisions import Decision
+    from agentkit.agent.guards import Guards
 
 _ContextT = TypeVar("_ContextT", default=Any)
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -39,6 +40,7 @@ RunFinish = (
         "call_budget",
         "loop_detected",
         "invalid_output",
+        "refused_by_guard",
     ]
 )
 """Why a run ended: the last response's own reason, or
@@ -48,6 +50,7 @@ RunFinish = (
 - `max_turns`, `token_budget`, `cost_budget`, `time_budget`, `call_budget`: a limit was reached;
 - `loop_detected`: the same call got the same answer again and again;
 - `invalid_output`: the final reply did not fit `output_type`, nor did the retries;
+- `refused_by_guard`: a guard refused a request or the final reply, or still does not accept the reply;
 - `invented_result`: the model wrote a tool's result, or another role's turn, itself, even when asked again;
 - `unread_call`: the reply plainly calls a tool in a way that cannot be read, even when asked again;
 - `no_call`: the reply has no call although `tool_choice` requires one, even when asked again;
@@ -95,9 +98,11 @@ class LimitKeywords(TypedDict, total=False):
     reply_retries: int
     budget: Budget | None
     max_depth: int
+    guards: Guards | None
 
 
 _A_BUDGET: Final = or_none(instance(Budget, "a Budget, such as Budget(tokens=100_000)"))
+_GUARDS: Final = or_none(Bound(lambda value: _is_guards(value), "Guards, such as Guards(call=[function])"))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -122,6 +127,7 @@ class AgentLimits:
         budget: what a run may spend; None sets no limit.
         max_depth: levels of sub-agents below a run, if an agent uses another agent, or itself, as a tool. A call that
             would go deeper is answered with an error. 0 allows no sub-agents.
+        guards: functions that decide about requests, calls and replies, here and in all sub-agents; None for none.
     """
 
     max_turns: int = field(default=50, metadata={"bound": whole(1)})
@@ -131,6 +137,7 @@ class AgentLimits:
     reply_retries: int = field(default=2, metadata={"bound": whole(0)})
     budget: Budget = field(default=None, metadata={"bound": _A_BUDGET})  # type: ignore[assignment]  # see below
     max_depth: int = field(default=3, metadata={"bound": whole(0)})
+    guards: Guards | None = field(default=None, metadata={"bound": _GUARDS})
 
     def __post_init__(self) -> None:
         self.budget = vars(self)["budget"] or UNBOUNDED
@@ -181,6 +188,12 @@ def _is_event(value: object) -> bool:
     from asyncio import Event
 
     return isinstance(value, Event)
+
+
+def _is_guards(value: object) -> bool:
+    from agentkit.agent.guards import Guards
+
+    return isinstance(value, Guards)
 
 
 def _are_decisions(value: object) -> bool:

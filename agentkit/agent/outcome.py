@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 from agentkit.agent.options import RunFinish
 from agentkit.checks.spelling import ByAttribute
@@ -16,6 +16,18 @@ from agentkit.messages import Message, ToolCall
 
 OutputT = TypeVar("OutputT", covariant=True, default=str)
 """The type of a run's output: `str` by default, otherwise its `output_type`."""
+
+
+class AskedFor(NamedTuple):
+    """A call that waits for a person.
+
+    Attributes:
+        tool: the digest of its tool: an approval is valid for this tool alone.
+        call: the `call_hash` of the call that she sees, which guards may have changed.
+    """
+
+    tool: str
+    call: str
 
 
 @suggest_attributes
@@ -33,6 +45,8 @@ class RunResult(ByAttribute, Generic[OutputT]):
         pending: the calls that wait for a person; `finish` is then `approval`, or says why the run ended before it
             could act on them. The id of one that waits in a sub-agent is that of the caller's call, a `/`, and its own.
         output_error: why the last response does not fit the run's `output_type`; None if it does.
+        guard_reason: why a guard did not accept the last request or the last reply; None if it did. With guards of
+            replies, `text` and `output` are only what they accepted.
         delegated: what the sub-agents continue from that have such calls, by the ids of the caller's calls.
         estimated: whether part of `usage` is an estimate: a budget counts tokens or cost, and a model did not report
             its usage, or the run ended before it could.
@@ -46,10 +60,11 @@ class RunResult(ByAttribute, Generic[OutputT]):
     start: int = 0
     pending: tuple[ToolCall, ...] = ()
     output_error: str | None = None
+    guard_reason: str | None = None
     estimated: bool = False
     delegated: Mapping[str, RunResult[Any]] = field(default_factory=dict, repr=False)
     _output: tuple[OutputT, ...] | None = field(default=None, repr=False)  # None: the text; empty: no output
-    _asked_for: Mapping[str, str] = field(default_factory=dict, repr=False)  # the digests of `pending` calls' tools
+    _asked_for: Mapping[str, AskedFor] = field(default_factory=dict, repr=False)  # of `pending`
 
     if not TYPE_CHECKING:
 
@@ -70,7 +85,7 @@ class RunResult(ByAttribute, Generic[OutputT]):
             return self.text  # type: ignore[return-value]
         if self._output:
             return self._output[0]
-        because = f": {self.output_error}" if self.output_error else ""
+        because = "".join(f": {why}" for why in (self.output_error, self.guard_reason) if why)
         error = OutputError(f"there is no output: the run ended with finish={self.finish!r}{because}")
         error.result = self
         raise error

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agentkit.agent.guarding import RunGuards
 from agentkit.agent.hooks import Hook
 from agentkit.agent.options import AgentLimits
 from agentkit.agent.run_budget import Spending
@@ -32,6 +33,7 @@ class Plan:
         settings: the settings of every request; see `Settings`.
         limits: the limits of the run; `max_depth` counts from this run.
         spending: the budget and the amount spent.
+        guards: those of the runs above it, and the agent's.
         context: the application's object, for `ToolContext.state`.
         system: the instructions before the conversation; None for none.
         output: the type of the final reply; None for text.
@@ -46,6 +48,7 @@ class Plan:
     settings: Mapping[str, Any]
     limits: AgentLimits
     spending: Spending
+    guards: RunGuards
     context: Any = None
     system: System[Any] | None = None
     output: Output | None = None

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agentkit.agent.again import LACKING, lacking, request
+from agentkit.agent.again import LACKING, NOT_ACCEPTED, lacking, request
+from agentkit.agent.decisions import call_hash
 from agentkit.agent.final_reply import FinalReply
+from agentkit.agent.guards import AskAgain, Refused
 from agentkit.agent.journal import LeftOpen, UnansweredCalls
 from agentkit.agent.limits import Repeats
 from agentkit.agent.options import RunFinish
-from agentkit.agent.outcome import RunResult
+from agentkit.agent.outcome import AskedFor, RunResult
 from agentkit.agent.plan import Plan
 from agentkit.agent.run_end import RunState, TurnOutcome
 from agentkit.events import UnreadCall
-from agentkit.messages import AssistantMessage, MarkupPart, Message, ToolCall, UserMessage
+from agentkit.messages import AssistantMessage, MarkupPart, Message, ToolCall, UserMessage, user
 from agentkit.processor import Turn
 from agentkit.processor.lost_attempts import find_attempt
 
@@ -35,7 +37,8 @@ class Progress:
         self._plan = plan
         self._start = start
         self._last: AssistantMessage | None = None
-        self._reply = FinalReply(plan.output, plan.limits.output_retries, plan.limits.reply_retries)
+        limits, guarded = plan.limits, plan.guards.has("reply")
+        self._reply = FinalReply(plan.output, limits.output_retries, limits.reply_retries, guarded=guarded)
         self._repeats = Repeats(plan.limits.max_repeats)
         self._outcome: TurnOutcome | None = None
         self._earlier = UnansweredCalls()
@@ -68,15 +71,15 @@ class Progress:
     def asking(self, *, repeated: bool) -> tuple[UserMessage | None, bool]:
         """The model is about to be asked: the message to send first, and whether the conversation keeps it.
 
-        It keeps a request for other output, as it keeps the reply; not what asks again after a reply that is not an
-        answer. `repeated` says that this repeats the last request, with a shorter conversation.
+        It keeps a request for other output, or by a guard, as it keeps the reply; not what asks again after a reply
+        that is not an answer. `repeated` says that this repeats the last request, with a shorter conversation.
         """
         last, self._outcome = self._outcome, None
         if self._earlier.finish is not None:
             self._earlier = self._earlier._replace(finish=None)
         asking = self._reply.asking
         if last is not None and last.lacks is not None:
-            return asking.ask(last.lacks), False
+            return asking.ask(last.lacks), last.lacks == "refused_by_guard"
         if repeated and asking.message is not None:
             return asking.message, False
         if asking.with_answers is not None:
@@ -124,6 +127,24 @@ class Progress:
         left = self._earlier.finish or next(inside, None)
         self._outcome = TurnOutcome(reason, answers, waits, turn.terminated, circles, misfits, lacks, left)
 
+    def final(self, reason: RunFinish | None) -> AssistantMessage | None:
+        """Return the reply with which the run would end for this reason; None if it does not end with a reply."""
+        last = self._outcome
+        if last is None or last.lacks is not None or last.misfits or reason in ("cancelled", "error", "approval"):
+            return None
+        return self._last if reason == "agent_terminated" or reason == last.finish else None
+
+    def guarded(self, said: object) -> bool:
+        """Take what the guards said about a request or about the final reply; False if it ends the run."""
+        if isinstance(said, AskAgain | Refused):
+            self._reply.guard_reason = said.reason
+        elif isinstance(said, AssistantMessage):
+            self._reply.accepted, self._reply.guard_reason = True, None
+        if isinstance(said, AskAgain) and self._outcome is not None:
+            self._outcome = self._outcome._replace(lacks="refused_by_guard", terminated=False, answered=False)
+            self._reply.asking.message = user(NOT_ACCEPTED.format(reason=said.reason))
+        return not isinstance(said, Refused)
+
     def _ask_again(self, what: RunFinish, unread: UnreadCall | None, choice: str) -> None:
         """Keep the message that asks again after a reply that is not an answer."""
         model, name = self._plan.model, unread.name if unread is not None else ""
@@ -140,9 +161,9 @@ class Progress:
     def result(self, messages: tuple[Message, ...]) -> RunResult[Any]:
         """The result so far, with the current conversation."""
         spent, reply = self._plan.spending, self._reply
-        tools = {call.id: self._plan.registry.get_tool(call.name) for call in self._pending}
+        asked = {c.id: (self._plan.registry.get_tool(c.name), call_hash(c)) for c in self._pending}
         return RunResult(
-            "" if self._last is None else self._last.text,
+            self._last.text if self._last is not None and reply.accepted else "",
             messages,
             spent.usage,
             self.turns,
@@ -150,10 +171,11 @@ class Progress:
             self._start,
             self._pending,
             reply.error,
+            reply.guard_reason,
             spent.estimated,
             self._delegated,
-            reply.value,
-            {id: tool.digest for id, tool in tools.items() if tool is not None},
+            reply.value if reply.accepted or reply.value is None else (),
+            {id: AskedFor(tool.digest, seen) for id, (tool, seen) in asked.items() if tool is not None},
         )
 
 

@@ -53,9 +53,8 @@ class Requests:
             output_schema=schema,
             **plan.settings,
         )
-        natively = plan.model.format is None and not self.barred
-        self.offered: Sequence[ToolSpec] = self._request.tools if natively else ()
-        """The tools that the model may call natively."""
+        self.next = self._request
+        """The request that is sent next, or was sent last: as it was prepared, or as the guards changed it."""
         self.never_waits = journal.thread_id is None and not plan.spending.counts
         """True if `prepare` never waits: no store, no summary, no other run that spends from the same budget."""
         self._meters: list[Meter] = []  # for the turn's responses
@@ -66,7 +65,12 @@ class Requests:
     @property
     def barred(self) -> bool:
         """True if no tool may be called."""
-        return self._request.tool_choice == "none"
+        return self.choice == "none"
+
+    @property
+    def native_tools(self) -> Sequence[ToolSpec]:
+        """The tools that the model may call natively."""
+        return self.next.tools if self._plan.model.format is None and not self.barred else ()
 
     def check(self) -> None:
         """Refuse what no request can repair.
@@ -100,6 +104,7 @@ class Requests:
             messages = [*messages, once]
         if messages is not self._request.messages:  # a journal may return the same list again, extended
             self._request = replace(self._request, messages=messages, rendered=self._journal.render_cache)
+        self.next = self._request
         spending = self._plan.spending
         if not spending.counts:  # then the turn's own total is enough
             return spending.reached_limit is None
@@ -113,7 +118,7 @@ class Requests:
         """The prepared request."""
         self._continued = 0
         self.under_way = True
-        return self._request
+        return self.next
 
     def stream(self, request: ModelRequest) -> Source:
         """Ask the model and count its response against what was just reserved; directly, if nothing is counted."""
@@ -127,7 +132,7 @@ class Requests:
         if not self._continues or self._continued >= plan.limits.auto_continue or spending.reached_limit is not None:
             return None
         self._continued += 1
-        request = replace(self._request, messages=[*self._request.messages, partial])
+        request = replace(self.next, messages=[*self.next.messages, partial])
         if spending.counts:
             self._meters.append(spending.set_aside_now(plan.model.name, request))
         return self.stream(request)
@@ -150,7 +155,7 @@ class Requests:
     @property
     def choice(self) -> str:
         """The `tool_choice` of the last request."""
-        return self._request.tool_choice
+        return self.next.tool_choice
 
     def wrong_tool(self, call: ToolCall) -> ToolResult | None:
         """Return the answer to a call if the reply must call another tool. Providers ensure that for native calls."""
@@ -176,7 +181,7 @@ class Requests:
             written = known if isinstance(known, set) else set()  # one object: what was made with it stays cached
             written.update(call.id for call in calls)
             self._request = replace(self._request, written=written)
-        if answered and (self.choice == "required" or self.choice in answered):
+        if answered and self._request.tool_choice in ("required", *answered):
             self._request = replace(self._request, tool_choice="auto")
 
 

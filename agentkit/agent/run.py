@@ -7,14 +7,14 @@ run, a late turn takes no more time than the first.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Generator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from os import urandom
 from time import monotonic
 from types import AsyncGeneratorType
-from typing import TYPE_CHECKING, Any, Final, Generic
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from agentkit.agent.again import hide_attempt, lacking
 from agentkit.agent.cancellation import Brake, shield, watch
@@ -45,12 +45,14 @@ from agentkit.events import (
 )
 from agentkit.foreign.absent import suggest_attributes, suggest_from
 from agentkit.messages import AssistantMessage, ToolCall
+from agentkit.models.base import ModelRequest
 from agentkit.processor import EventStream, ResponseProcessor, Source, Turn, not_run
 from agentkit.tool.result import ToolContext, ToolResult
 
 if TYPE_CHECKING:
     from agentkit.agent.agent import Agent
 
+_Said = TypeVar("_Said")
 _TOOL_EVENTS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
 _FIRST = frozenset((ToolStarted, ApprovalRequired))  # before these, the call is to be in the journal
 
@@ -267,6 +269,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         if reason == "stop":
             news = await self.journal.news()  # a user may have written while the model was answering
             reason = ending(progress.state(brake.reason, news=news))
+        if self.plan.guards.has("reply") and brake.reason is None and (reply := progress.final(reason)) is not None:
+            await self._obey(self.plan.guards.check_reply(reply, self))
+            reason = ending(progress.state(brake.reason))
         if reason is None:
             turn = await self._ask()
             if turn is not None:
@@ -281,7 +286,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         self._requests.check()
         if not await self._instruct():
             return None, UnansweredCalls()
-        unsettled = await journal.open(plan.registry, partial(ask_model, plan.spending))
+        unsettled = await journal.open(plan.registry, plan.guards.asking(partial(ask_model, plan.spending), self))
+        plan.guards.approved = unsettled.approved
         self._progress.take_over(unsettled, journal.all())
         taken = set(journal.call_ids) - {call.id for call in unsettled.calls}  # these keep their ids
         left = plan.spending.calls_left
@@ -294,6 +300,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             taught=plan.model.format is not None,
             scope=self._hooks.scope if self._hooks.any else None,
             gate=self._gate,
+            judge=plan.guards.judge if plan.guards.judges(unsettled.calls) else None,
             output=None if plan.output is None else plan.output.meant,
         )
         if not unsettled.calls or left == 0 or self._brake.reason is not None:
@@ -301,6 +308,13 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         calls = [CallEnd(index, call) for index, call in enumerate(unsettled.calls)]
         self._turn = self._processor.process(calls, approved=unsettled.approved, allows=journal.allows)
         return self._turn, unsettled
+
+    async def _obey(self, asked: Coroutine[Any, Any, _Said]) -> _Said | None:
+        """Return what the guards said; None if that ends the run, or if it was stopped in the meantime."""
+        said, brake = await self._brake.unless_pulled(asked), self._brake
+        if brake.reason is None and said is not None and not self._progress.guarded(said):
+            brake.pull("refused_by_guard")
+        return said if brake.reason is None else None
 
     async def _instruct(self) -> bool:
         """Pass the instructions to the journal; False if the run was stopped before they were known."""
@@ -327,6 +341,12 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         prepared = requests.prepare(None if is_kept else again)
         if not await (prepared if requests.never_waits else self._brake.unless_pulled(prepared)):
             return None
+        if self.plan.guards.has("request"):
+            checked = await self._obey(self.plan.guards.check_request(requests.next, self))
+            if not isinstance(checked, ModelRequest):
+                return None
+            requests.next = checked
+        self.plan.guards.approved = {}
         request = requests.begin()
         progress.turns += 1
         if self._hooks.any:
@@ -335,7 +355,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         source = requests.stream(request)
         return processor.process(
             source,
-            offered=requests.offered,
+            offered=requests.native_tools,
             barred=requests.barred,
             allows=self.journal.allows,
             more=self._more,

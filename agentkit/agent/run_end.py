@@ -9,7 +9,7 @@ The first row whose condition is true decides:
 | a terminating tool succeeded | `agent_terminated` |
 | the same call got the same answer too often | `loop_detected` |
 | calls were answered, or the model only paused | it continues; or the reason that an earlier run left |
-| the reply is not an answer (`again`) | what it lacks; it continues while retries are left |
+| the reply is not an answer (`again`), or a guard asks again | what it lacks; it continues while retries are left |
 | the reply does not fit the output type | `invalid_output`; it continues while retries are left |
 | the reply is `stop`, and a user wrote in the meantime | it continues |
 | there is a reply | the model's own reason |
@@ -35,7 +35,7 @@ class TurnOutcome(NamedTuple):
         terminated: whether a tool that ends the run succeeded.
         circles: whether the same call got the same answer too often.
         misfits: whether it is a final reply that does not fit the run's output type.
-        lacks: what a final reply lacks to be an answer.
+        lacks: what a final reply lacks to be an answer; `refused_by_guard` if a guard asks again.
         left: if it answered calls of an earlier run, why that run is over with them; None if the model is to be asked.
     """
 

@@ -67,10 +67,23 @@ AGENT: Final[Words] = {
     **dict.fromkeys(
         ("context_schema", "state_schema"), "pass what tools need from the application as agent.run(…, context=…)"
     ),
+    "input_guardrails": "guards=Guards(request=[function]) of agentkit; it gets a ModelRequest and the run",
+    "output_guardrails": "guards=Guards(reply=[function]) of agentkit; it gets an AssistantMessage and the run",
     **dict.fromkeys(
-        ("input_guardrails", "output_guardrails", "guardrails", "middleware"),
-        "there are none: check before agent.run(…), and result.output after it; ProcessorConfig(requires_approval=…) "
-        "makes calls wait for a person",
+        ("guardrails", "middleware", "plugins", "pre_hooks", "post_hooks"),
+        "guards=Guards(request=[…], call=[…], reply=[…]) of agentkit decide; hooks=[…] only observe",
+    ),
+    **dict.fromkeys(
+        ("before_tool_callback", "tool_hooks", "tool_guardrails", "prepare_tools", "wrap_tool_call"),
+        "guards=Guards(call=[function]) of agentkit; it gets a ToolCall and its ToolContext",
+    ),
+    **dict.fromkeys(
+        ("before_model_callback", "before_model", "pre_model_hook"),
+        "guards=Guards(request=[function]) of agentkit; it gets a ModelRequest and the run",
+    ),
+    **dict.fromkeys(
+        ("after_model_callback", "after_model", "post_model_hook", "output_validators", "output_validator"),
+        "guards=Guards(reply=[function]) of agentkit; it gets an AssistantMessage and the run",
     ),
     "tool_use_behavior": "to let a tool end the run write @openapi_schema(terminates=True)",
     **dict.fromkeys(
@@ -110,6 +123,12 @@ RUN: Final[Words] = {
     "run_config": "pass each setting as an argument: temperature=…, context=…",
     "usage": "each run has its own, result.usage; to limit several together use Agent(…, budget=Budget(…))",
     **dict.fromkeys(("schema", "output_model"), "output_type"),
+}
+
+GUARDS: Final[Words] = {
+    **dict.fromkeys(("input", "inputs", "input_guardrails", "before_model", "before_model_callback"), "request"),
+    **dict.fromkeys(("tool", "tools", "calls", "before_tool", "before_tool_callback"), "call"),
+    **dict.fromkeys(("output", "outputs", "output_guardrails", "after_model", "after_model_callback"), "reply"),
 }
 
 AGENTPRESS_RUN_THREAD: Final[Words] = {

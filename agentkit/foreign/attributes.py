@@ -128,10 +128,10 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
             "it is Agent(…, system=…), a string or a function of the run's context", "instructions", "system_prompt"
         ),
         **_same("system", "system_message", "set_system", "set_system_prompt", "prompt_template"),
+        **_same("it is Agent(…, output_type=…); a pydantic type can have its own validators", "result_type"),
         **_same(
-            "it is Agent(…, output_type=…); a pydantic type can have its own validators",
+            "it is Agent(…, guards=Guards(reply=[function])) of agentkit; a pydantic output_type can have validators",
             "output_validator",
-            "result_type",
         ),
         **_same("write Agent(…, output_type=…)", "with_structured_output", "as_structured_llm"),
         **_same("the context of a run is any object: agent.run('…', context=…)", "deps", "deps_type", "context"),

@@ -32,7 +32,10 @@ class Callee(NamedTuple):
 
 _SETTINGS: Final = ("tool_choice", "parallel_tool_calls", "stream", "max_tokens", "temperature", "stop", "extra")
 _RUN: Final = ("context", "cancel", "decisions", *_SETTINGS)
-_LIMITS: Final = ("max_turns", "max_repeats", "auto_continue", "output_retries", "reply_retries", "budget", "max_depth")
+_LIMITS: Final = (
+    *("max_turns", "max_repeats", "auto_continue", "output_retries", "reply_retries", "budget", "max_depth"),
+    "guards",
+)
 
 CALLEES: Final[Mapping[CalleeName, Callee]] = {
     "Agent": Callee(

@@ -43,9 +43,9 @@ _THREADS: Final = "conversations are kept by agentkit.ThreadManager"
 _HOOKS: Final = (
     "write agentkit.Agent(…, hooks=[function]); it receives every event, and those of agentkit.agent.Lifecycle"
 )
-_NO_GUARDS: Final = (
-    "there are no guardrails and no middleware: check before agent.run(…), and result.output after it; "
-    "@openapi_schema(requires_approval=True) makes calls wait for a person"
+_GUARDS: Final = (
+    "plain functions decide: agentkit.Agent(…, guards=agentkit.Guards(request=[…], call=[…], reply=[…])); "
+    "hooks=[…] only observe"
 )
 _APPROVAL: Final = "to make calls wait for a person write @openapi_schema(requires_approval=True)"
 _TYPE: Final = "write agentkit.Agent(…, output_type=YourType)"
@@ -89,7 +89,7 @@ FOREIGN: Final[Mapping[str, str]] = {
         "BaseStore",
     ),
     **_same(_HOOKS, "AgentHooks", "RunHooks", "BaseCallbackHandler", "Callback", "trace", "Middleware", "Hooks"),
-    **_same(_NO_GUARDS, "InputGuardrail", "OutputGuardrail", "input_guardrail", "output_guardrail", "AgentMiddleware"),
+    **_same(_GUARDS, "InputGuardrail", "OutputGuardrail", "input_guardrail", "output_guardrail", "AgentMiddleware"),
     **_same(_APPROVAL, "interrupt", "Command", "HumanInTheLoopMiddleware", "DeferredToolRequests", "ToolApproved"),
     **_same(_TYPE, "NativeOutput", "ToolOutput", "PromptedOutput", "AgentOutputSchema", "PydanticOutputParser"),
     **_same("write agentkit.messages.UserMessage", "HumanMessage", "UserPromptPart", "ModelMessage", "BaseMessage"),

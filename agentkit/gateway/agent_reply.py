@@ -25,7 +25,7 @@ ENDS: Final[Mapping[RunFinish, FinishReason]] = {
     **dict.fromkeys(("stop", "agent_terminated", "approval", "tool_calls", "pause", "unknown"), "stop"),
     **dict.fromkeys(("max_turns", "token_budget", "cost_budget", "time_budget", "call_budget"), "length"),
     **dict.fromkeys(("length", "loop_detected", "tool_limit_reached"), "length"),
-    "content_filter": "content_filter",
+    **dict.fromkeys(("content_filter", "refused_by_guard"), "content_filter"),
     "refusal": "refusal",
 }
 """How a client reads why a run ended. A run that ended otherwise gave no answer: `NO_ANSWER`."""

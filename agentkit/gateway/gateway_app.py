@@ -29,13 +29,13 @@ from agentkit.gateway.exchanges import Exchange, GatewayReply, ReplyRecord, Rout
 from agentkit.gateway.gateway_config import GatewayConfig
 from agentkit.gateway.gateway_metrics import CONTENT_TYPE, GatewayMetrics
 from agentkit.gateway.gateway_spans import spans_of_process
-from agentkit.gateway.guards import (
+from agentkit.gateway.head_checks import (
     ASGIReceive,
     ASGIScope,
     ASGISend,
     ClientLeft,
     ClientWatch,
-    Guards,
+    HeadChecks,
     RequestSlots,
     check_json,
     read_body,
@@ -110,7 +110,7 @@ class Gateway:
         self.routes = RouteTable(config, environment, served)
         self._wires = wires
         self._watch_page = page
-        self._guards = Guards(config, keys)
+        self._checks = HeadChecks(config, keys)
         self._passes_keys = not keys
         self._slots = RequestSlots(config.limits.concurrent, config.limits.queue, config.timeouts.queue)
         self._metrics = GatewayMetrics()
@@ -128,7 +128,7 @@ class Gateway:
             await self._live(receive, send)
         elif scope["type"] == "http":
             headers = dict(scope["headers"])
-            if (origin := self._guards.origin(headers)) is not None:
+            if (origin := self._checks.origin(headers)) is not None:
                 send = _for_page(send, origin)
             wire = _WIRES.get(scope["path"])
             page = self._watch_page
@@ -149,7 +149,7 @@ class Gateway:
     async def _watched(self, page: Page, scope: ASGIScope, receive: ASGIReceive, send: ASGISend) -> None:
         """Answer a request to the page to watch an agent."""
         try:
-            self._guards.check(scope, public=page.is_public(scope["path"]))
+            self._checks.check(scope, public=page.is_public(scope["path"]))
         except RequestRefused as e:
             await page.refuse(ReplySender(send), e)
         else:
@@ -178,7 +178,7 @@ class Gateway:
         if path.startswith(_MODEL):
             page = partial(self._models, name=path.removeprefix(_MODEL))
         try:
-            self._guards.check(scope, public=path == "/healthz")
+            self._checks.check(scope, public=path == "/healthz")
             if page is None and path not in _WIRES:
                 known = ", ".join((*_WIRES, *self._pages))
                 raise RequestRefused(404, f"there is nothing at {path[:100]!r}; there are {known}", "not_found")
@@ -215,7 +215,7 @@ class Gateway:
         """Answer a request to a model, whatever happens to it."""
         self._metrics.running.add(1)
         try:
-            asked.key = self._guards.check(scope)
+            asked.key = self._checks.check(scope)
             check_json(asked.headers)
             async with self._slots.slot():
                 await self._admitted(asked, receive)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
-from agentkit.gateway.guards import ASGISend
+from agentkit.gateway.head_checks import ASGISend
 
 Headers = Sequence[tuple[bytes, bytes]]
 

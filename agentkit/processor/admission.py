@@ -5,9 +5,10 @@ Knows the registry and the policy; knows no event loop, and runs nothing but the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Coroutine, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple, Protocol
 
 from agentkit.events import CallEnd, CallError, ToolFailed, ToolSkipped
 from agentkit.messages import ToolCall
@@ -18,7 +19,7 @@ from agentkit.processor.error_results import error_result, exception_result, unk
 from agentkit.processor.exclusive_locks import HeldLock
 from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.bound_tool import BoundTool
-from agentkit.tool.result import ToolResult
+from agentkit.tool.result import ToolContext, ToolResult
 from agentkit.toolspec import ToolSpec
 
 _EXAMPLE: Final = "these are the values of the prompt's example: write your own"
@@ -41,6 +42,21 @@ class AdmittedCall:
     arguments: Mapping[str, Any]
     lock: HeldLock | None = None
     refusal: ToolResult | None = None
+    changed: bool = False  # whether its arguments are not the model's, nor those of a person
+
+    def with_arguments(self, arguments: Mapping[str, Any]) -> AdmittedCall:
+        """Return the call with other arguments, validated; values are converted as in a call that is text.
+
+        Raises:
+            InvalidArguments: the tool does not accept them. Other errors are those of the tool's own validators.
+        """
+        call = replace(self.call, arguments=deepcopy(dict(arguments)))
+        accepted = self.tool.validate(call.arguments, lenient=True)
+        return replace(self, call=call, arguments=accepted, changed=True)
+
+    def become(self, other: AdmittedCall) -> None:
+        """Take over the arguments of another one, which is this call with other arguments."""
+        self.call, self.arguments, self.changed = other.call, other.arguments, other.changed
 
     def unlock(self) -> None:
         """Release the lock, since the call does not start."""
@@ -48,6 +64,23 @@ class AdmittedCall:
             self.lock.task_over()
             self.lock = None
 
+
+class Ruling(NamedTuple):
+    """The decision about an admitted call, before it may start.
+
+    Attributes:
+        call: the call to run, possibly with other arguments; or the answer to it, and it does not run.
+        ask: why a person must approve it; None leaves it to the tool's policy and to earlier approvals.
+    """
+
+    call: AdmittedCall | ToolResult
+    ask: str | None = None
+
+
+Judge = Callable[[AdmittedCall, ToolContext], Coroutine[Any, Any, Ruling]]
+"""Decides about each admitted call, whatever its source; until then it does not start. If it fails, the call is denied.
+
+The calls of a response are decided about concurrently. It is cancelled if the call is answered in the meantime."""
 
 Added = Callable[[BoundTool], Mapping[str, Any]]
 """Returns the arguments that a tool gets besides the model's."""
@@ -74,12 +107,19 @@ class Admission:
     _closed: ToolResult | None = None  # the answer to every further call
 
     def __init__(
-        self, registry: KnownTools, config: ProcessorConfig, faults: AuthorErrors, added: Added | None = None
+        self,
+        registry: KnownTools,
+        config: ProcessorConfig,
+        faults: AuthorErrors,
+        added: Added | None = None,
+        judge: Judge | None = None,
     ) -> None:
         self._registry = registry
         self._config = config
         self._added = added
         self.faults = faults
+        self.judge = judge
+        """Decides about each admitted call before it may start; None lets each start."""
 
     def admit(self, event: CallEnd | CallError) -> AdmittedCall | ToolFailed | ToolSkipped:
         """Return the call with its validated arguments; or its answer, which says what is wrong with it."""

@@ -101,7 +101,7 @@ class Approvals:
         self.suspended: dict[int, SuspendedCall] = {}
         """The pending calls that have started, and wait for a person's decision on calls inside them."""
         self.asking: dict[int, asyncio.Future[Any]] = {}
-        """The calls for which a function has not decided yet whether they must."""
+        """The calls about which a function has not decided yet: whether they must, or whether they may run at all."""
         self.attended = attended
         self._rule = config.requires_approval
         self._contexts = contexts
@@ -119,7 +119,7 @@ class Approvals:
             return None
         answer = decide(rule, admitted, self._contexts(admitted.call), self._faults, self._allows)
         if isinstance(answer, Approval):
-            return self._wait(admitted, answer) if answer.needed else None
+            return self.require(admitted, answer.reason) if answer.needed else None
 
         timeout = self._seconds
         timer = None if timeout is None else asyncio.get_running_loop().call_later(timeout, answer.cancel)
@@ -129,16 +129,17 @@ class Approvals:
                 timer.cancel()
             if self.asking.pop(admitted.index, None) is not None:  # otherwise it was answered in the meantime
                 decision = decision_of(answer, admitted, self._faults)
-                decided(admitted, self._wait(admitted, decision) if decision.needed else None)
+                decided(admitted, self.require(admitted, decision.reason) if decision.needed else None)
 
         self.asking[admitted.index] = answer
         answer.add_done_callback(done)
         return None
 
-    def _wait(self, admitted: AdmittedCall, decision: Approval) -> ApprovalRequired:
+    def require(self, admitted: AdmittedCall, reason: str) -> ApprovalRequired:
+        """Let a call wait for a person, even if it was approved before."""
         self.pending[admitted.index] = admitted.call
         again = self._contexts(admitted.call).attempt > 1
-        reason = "; ".join(filter(None, (STARTED_BEFORE if again else "", decision.reason)))
+        reason = "; ".join(filter(None, (STARTED_BEFORE if again else "", reason)))
         return ApprovalRequired(admitted.index, admitted.call, reason)
 
     def suspend(self, admitted: AdmittedCall, suspended: SuspendedCall) -> ApprovalRequired:

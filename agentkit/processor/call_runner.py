@@ -6,9 +6,11 @@ The one way in which calls are run: by a turn, a rollout and an export. Knows no
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from agentkit.events import (
     ApprovalRequired,
@@ -20,12 +22,13 @@ from agentkit.events import (
     ToolFailed,
     ToolSkipped,
 )
-from agentkit.messages import ToolCall, ToolMessage, answer_as_made
+from agentkit.messages import TextPart, ToolCall, ToolMessage, answer_as_made
 from agentkit.processor import not_run
-from agentkit.processor.admission import Added, Admission, AdmittedCall, KnownTools
+from agentkit.processor.admission import Added, Admission, AdmittedCall, Judge, KnownTools, Ruling
 from agentkit.processor.approval import Allows, Approvals
 from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.config import ProcessorConfig
+from agentkit.processor.eager_tasks import start_now
 from agentkit.processor.error_results import cap, error_result
 from agentkit.processor.inbox import Inbox
 from agentkit.processor.start_queue import Gate, StartQueue
@@ -35,6 +38,9 @@ from agentkit.tool.result import ToolContext, ToolResult
 from agentkit.tool.suspension import SuspendedCall
 
 _WITHDRAWN = "cancelled while it waited for the user's approval: what it had done by then may have taken effect"
+
+CHANGED: Final = "The arguments were changed before the call was run: "
+"""Begins the note in the answer to a call that was run with a guard's arguments."""
 
 Scope = Callable[[ToolCall], AbstractContextManager[Any]]
 """Entered while a call's task is created: the tool sees the context variables that it sets. (None sets nothing.)"""
@@ -60,6 +66,7 @@ class CallRunner:
             decides whether one does has as much time as a call.
         added: returns the arguments that a tool gets besides the model's; None adds none.
         allows: whether a person has already allowed a call that needs approval; None: she has allowed none.
+        judge: decides about each call before it may start; None lets every call start.
     """
 
     terminated = False
@@ -78,6 +85,7 @@ class CallRunner:
         attended: bool = True,
         added: Added | None = None,
         allows: Allows | None = None,
+        judge: Judge | None = None,
     ) -> None:
         self.answers: dict[int, ToolMessage] = {}
         self.unreported: set[int] = set()  # calls that have ended, but whose event was not yielded yet
@@ -87,7 +95,7 @@ class CallRunner:
         self._config = config
         self._contexts = contexts
         self._scope = scope
-        self._admission = Admission(registry, config, AuthorErrors() if faults is None else faults, added)
+        self._admission = Admission(registry, config, AuthorErrors() if faults is None else faults, added, judge)
         faults = self._admission.faults
         attended = attended and config.attended
         self.approvals = Approvals(config, contexts, faults, approved, attended=attended, allows=allows)
@@ -105,15 +113,49 @@ class CallRunner:
         admitted = self._admission.admit(event)
         if type(admitted) is not AdmittedCall:
             return self._answer(admitted)  # type: ignore[arg-type]
-        policy = admitted.tool.policy
-        if policy.terminates:
+        if admitted.tool.policy.terminates:
             self._terminate(admitted)
-        free = policy.requires_approval is False and self._config.requires_approval is None
-        required = None if free else self.approvals.ask(admitted, self._on_decision)
-        if required is None:
+        answered: ToolEvent | None = None
+        if (judge := self._admission.judge) is None:
+            answered = self._consider(admitted)
+        else:
+            work = judge(admitted, self._contexts(admitted.call))
+            judging = start_now(work, asyncio.get_running_loop())
+            if judging.done():
+                answered = self._rule(admitted, judging)
+            else:
+                self.approvals.asking[admitted.index] = judging
+                judging.add_done_callback(partial(self._on_ruling, admitted))
+        if answered is None:
             self.waiting.calls.append(admitted)
+        return answered
+
+    def _on_ruling(self, admitted: AdmittedCall, judging: asyncio.Task[Ruling]) -> None:
+        """Act on the decision about a call that has waited for it; nothing if it was answered in the meantime."""
+        if self.approvals.asking.get(admitted.index) is judging:
+            del self.approvals.asking[admitted.index]
+            if (answered := self._rule(admitted, judging)) is not None:
+                self.waiting.drop(admitted)
+                self._inbox.put(answered)
+            self._inbox.wake()
+
+    def _rule(self, admitted: AdmittedCall, judging: asyncio.Task[Ruling]) -> ToolEvent | None:
+        """Act on the decision about a call; None if it may start, or waits for a further one."""
+        if judging.cancelled() or (error := judging.exception()) is not None:
+            why = "the decision was cancelled" if judging.cancelled() else f"the decision raised {type(error).__name__}"
+            return self._skip(admitted.index, admitted.call, not_run.GUARDED.result(reason=why))
+        call, ask = judging.result()
+        if isinstance(call, ToolResult):
+            return self._skip(admitted.index, admitted.call, call)
+        admitted.become(call)
+        return self._consider(admitted) if ask is None else self._require(self.approvals.require(admitted, ask))
+
+    def _consider(self, admitted: AdmittedCall) -> ToolEvent | None:
+        """Let a call wait for a person if it must, or answer it; None if it may start, or that is not decided yet."""
+        if admitted.tool.policy.requires_approval is False and self._config.requires_approval is None:
             return None
-        return self._require(required)
+        required = self.approvals.ask(admitted, self._on_decision)
+        return None if required is None else self._require(required)
 
     def _terminate(self, last: AdmittedCall) -> None:
         """Skip the calls after this one that have not started: some native ones may have been read before it."""
@@ -189,7 +231,8 @@ class CallRunner:
         succeeded = result.error is None
         if succeeded and admitted.tool.policy.terminates:
             self.terminated = True
-        self.answers[index] = answer_as_made(call.id, call.name, done.parts, result.code)
+        note = (TextPart(f"{CHANGED}{json.dumps(call.arguments, default=str)}\n"),) if admitted.changed else ()
+        self.answers[index] = answer_as_made(call.id, call.name, (*note, *done.parts), result.code)
         self._inbox.put((ToolCompleted if succeeded else ToolFailed)(index, call, result, took))
 
     def _suspend(self, admitted: AdmittedCall, suspended: SuspendedCall, *, quietly: bool) -> None:

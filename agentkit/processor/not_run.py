@@ -63,6 +63,7 @@ QUOTED: Final = NotRun(
 
 # A person decides.
 DENIED: Final = NotRun("denied", "the user denied this call")
+GUARDED: Final = NotRun("denied", "{reason}")
 UNATTENDED: Final = NotRun("denied", "{name} needs a person's approval, and nobody is here to give it{reason}")
 CANCELLED: Final = NotRun("cancelled", "the run was cancelled before this call started")
 MOVED_ON: Final = NotRun("cancelled", "the user wrote again before this call started")

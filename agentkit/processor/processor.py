@@ -13,6 +13,7 @@ from agentkit.checks.bounds import Bounds, instance, or_none, refuse
 from agentkit.checks.spelling import methods_take
 from agentkit.foreign.absent import suggest_attributes
 from agentkit.messages import Message, ToolCall
+from agentkit.processor.admission import Judge
 from agentkit.processor.approval import Allows
 from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.call_runner import CallRunner, Scope
@@ -65,6 +66,8 @@ class ResponseProcessor:
             a call. None: no output of a certain type is expected.
         gate: called when a call is about to start; a result that it returns is the answer, and the call does not
             start. None lets every call start.
+        judge: decides about each call once its arguments are validated, before a person is asked; None lets every
+            call start.
 
     >>> import asyncio
     >>> from agentkit.events import CallEnd
@@ -92,6 +95,7 @@ class ResponseProcessor:
         taught: bool = False,
         scope: Scope | None = None,
         gate: Gate | None = None,
+        judge: Judge | None = None,
         output: IsOutput | None = None,
     ) -> None:
         refuse("ResponseProcessor", {"registry": registry, "config": config}, _BOUNDS)
@@ -104,6 +108,7 @@ class ResponseProcessor:
         self._new_context = new_context or self._context
         self._scope = scope
         self._gate = gate
+        self._judge = judge
         self._faults = AuthorErrors()
 
     def process(
@@ -135,14 +140,8 @@ class ResponseProcessor:
         """
         inbox = Inbox()
         runner = CallRunner(
-            self.registry,
-            self.config,
-            self._new_context,
-            inbox,
-            approved,
-            self._scope,
-            self._gate,
-            self._faults,
+            *(self.registry, self.config, self._new_context, inbox, approved, self._scope, self._gate, self._faults),
+            judge=self._judge,
             allows=allows,
         )
         if barred:

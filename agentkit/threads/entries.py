@@ -29,6 +29,10 @@ IDEMPOTENT: Final = "idempotent"
 TOOL: Final = "tool"
 """In the body of a call that waits for a person: its tool's `digest`. An approval is valid for this tool alone."""
 
+UNGUARDED: Final = "unguarded"
+"""In the body of a call whose `arguments` were changed by guards: the arguments before that. Guards judge these again
+if the call is run again."""
+
 OWN: Final = "own"
 """In a user message's body: that a run wrote it, to ask its model again."""
 
@@ -38,7 +42,7 @@ CREATED: Final = "created"
 SECONDS: Final = "seconds"
 """In the body of a call's answer: how long its tool ran. The times in the store also include writing."""
 
-_CALL_KEYS: Final = ("before", "key", IDEMPOTENT, TOOL)  # what is in a call's body and not in its response
+_CALL_KEYS: Final = ("before", "key", IDEMPOTENT, TOOL, UNGUARDED)  # what is in a call's body and not in its response
 
 
 def planned_call(call: ToolCall, *, idempotent: bool = False) -> dict[str, Any]:
@@ -60,7 +64,20 @@ def waits_for(body: Body, tool: BoundTool | None) -> dict[str, Any]:
 
 def edited_call(body: Body, call: ToolCall) -> dict[str, Any]:
     """A stored call with a person's changes; the model's own text is kept while its response grows."""
-    return {"written": body, **body, **call_to_json(call)} if "before" in body else {**body, **call_to_json(call)}
+    edited = {name: value for name, value in body.items() if name != UNGUARDED} | call_to_json(call)
+    return {"written": body, **edited} if "before" in body else edited
+
+
+def guarded_call(body: Body, call: ToolCall) -> dict[str, Any]:
+    """A stored call as it starts, or as a person is asked about it: with the arguments that the guards gave it."""
+    before, now = before_guards(body), call_to_json(call)["arguments"]
+    return before if now == before["arguments"] else {**before, "arguments": now, UNGUARDED: before["arguments"]}
+
+
+def before_guards(body: Body) -> dict[str, Any]:
+    """A stored call with its arguments before guards changed them: those of the model, or of a person."""
+    rest = {name: value for name, value in body.items() if name != UNGUARDED}
+    return {**rest, "arguments": body[UNGUARDED]} if UNGUARDED in body else rest
 
 
 class PartialBody:
@@ -117,7 +134,7 @@ def whole_entry(entry: Entry, calls: Sequence[Call]) -> Entry:
 
 
 def _as_written(body: Body) -> dict[str, Any]:
-    body = body.get("written", body)
+    body = before_guards(body.get("written", body))
     return {name: value for name, value in body.items() if name not in _CALL_KEYS}
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from agentkit.errors import StoreError
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
-from agentkit.threads.entries import CREATED, IDEMPOTENT, OWN, SECONDS, TOOL, whole_entry
+from agentkit.threads.entries import CREATED, IDEMPOTENT, OWN, SECONDS, TOOL, UNGUARDED, before_guards, whole_entry
 from agentkit.threads.store import Append, Body, Call, CallStatus, Change, Entry, Log, Move, Store, ask_store
 from agentkit.tool.codec import UNREADABLE, call_from_json, from_json
 
@@ -126,7 +126,8 @@ def _match(asked: Sequence[ToolCall], kept: Sequence[Call]) -> None:
         if (stored.id, stored.name) != (ask.id, ask.name):
             found = f"{stored.id!r} of {stored.name}"
             raise ValueError(f"call {call.ordinal} is {found}, expected {ask.id!r} of {ask.name}")
-        if not call.note.get("edited") and _written(stored) != _written(ask):
+        written = _written(call_from_json(before_guards(call.body)))
+        if not call.note.get("edited") and written != _written(ask):
             raise ValueError(f"the arguments of call {call.ordinal} differ from those in the response")
     for more in (call for calls in left.values() for call in calls):
         raise ValueError(f"call {more.ordinal}, {more.id!r}, is not a call of the response")
@@ -221,6 +222,7 @@ _COMPACTION: Final[_Fields] = {
 _CALL: Final[_Fields] = {
     "key": _TEXT,
     TOOL: _TEXT,
+    UNGUARDED: _TEXT,
     IDEMPOTENT: _Field(lambda value: isinstance(value, bool), "true or false"),
 }
 _ANSWER: Final[_Fields] = {SECONDS: _NUMBER}

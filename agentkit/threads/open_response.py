@@ -17,7 +17,15 @@ from agentkit.agent.journal import Response
 from agentkit.events import ApprovalRequired, ToolEvent, ToolSkipped, ToolStarted
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.threads.conversation import answer_of, is_denied
-from agentkit.threads.entries import IDEMPOTENT, SECONDS, PartialBody, mark_idempotent, planned_call, waits_for
+from agentkit.threads.entries import (
+    SECONDS,
+    PartialBody,
+    before_guards,
+    guarded_call,
+    mark_idempotent,
+    planned_call,
+    waits_for,
+)
 from agentkit.threads.resume import may_continue, may_have_run, not_again, open_note, waits_inside
 from agentkit.threads.store import Append, Body, Call, CallStatus, Change, EntryKind, Move, NewCall, Revise
 from agentkit.tool.codec import call_from_json, to_json
@@ -79,7 +87,7 @@ class OpenResponse:
             id += f"_{call.seq}_{call.ordinal}"
         self._open[id] = (call.seq, call.ordinal)
         self._attempts[id] = _Attempt(key, call.attempts + 1 if may_have_run(call) else 1, body=call.body)
-        reopened = replace(call_from_json(call.body), id=id)
+        reopened = replace(call_from_json(before_guards(call.body)), id=id)
         self._reopened[id] = call
         if may_continue(call):
             self.stays.add(id)
@@ -100,12 +108,11 @@ class OpenResponse:
         tool = self._tool(name)
         return tool is not None and tool.policy.idempotent
 
-    def _declared(self, call: ToolCall) -> Body | None:
-        """The body of a call that starts, if its tool was declared otherwise when it was written; None to keep it."""
-        stored, idempotent = self._reopened.get(call.id), self._is_idempotent(call.name)
-        if stored is None or bool(stored.body.get(IDEMPOTENT)) == idempotent:
-            return None
-        return mark_idempotent(stored.body, idempotent)
+    def _started(self, call: ToolCall) -> Body | None:
+        """The body of a call that starts, if its tool or its arguments are others than written; None to keep it."""
+        stored = self._attempts[call.id].body
+        body = mark_idempotent(guarded_call(stored, call), self._is_idempotent(call.name))
+        return None if body == stored else body
 
     def begin_inside(self, id: str) -> None:
         """The sub-agent of a call begins; if it continues a run, it has open calls until `mark` says otherwise."""
@@ -145,15 +152,15 @@ class OpenResponse:
                 self._attempts[id] = self._attempts[id]._replace(started=True)
                 waited = id in self._reopened and waits_inside(self._reopened[id])
                 expect = _STARTS_INSIDE if waited else _STARTS
-                return [Move(*self._open[id], "started", expect, body=self._declared(event.call))]
+                return [Move(*self._open[id], "started", expect, body=self._started(event.call))]
             case ToolStarted():
                 assert said is not None
-                return [self._whole(said, read, "partial", now={id: "started"})]
+                return [self._whole(said, read, "partial", now=("started", event.call))]
             case ApprovalRequired() if id in self._open:
                 note, body = dict(self._kept_note(id)), None
                 self._waits[id] = place = self._open[id]
                 if not event.inside:
-                    body = waits_for(self._attempts[id].body, self._tool(event.call.name))
+                    body = waits_for(guarded_call(self._attempts[id].body, event.call), self._tool(event.call.name))
                 else:
                     note["inside"] = True
                     del self._open[id]
@@ -161,7 +168,7 @@ class OpenResponse:
                 return [Move(*place, "waiting", _STARTS, body=body, note=note)]
             case ApprovalRequired():
                 assert said is not None
-                whole = self._whole(said, read, "partial", now={id: "waiting"})
+                whole = self._whole(said, read, "partial", now=("waiting", event.call))
                 self._waits[id] = self._open[id]
                 return [whole]
         changes: list[Change] = []
@@ -257,9 +264,11 @@ class OpenResponse:
         read: int,
         kind: EntryKind = "message",
         response: Response | None = None,
-        now: Mapping[str, CallStatus] = MappingProxyType({}),
+        now: tuple[CallStatus, ToolCall] | None = None,
     ) -> Change:
         """The response so far, with those of its calls that are not in the store yet; one may start or wait `now`."""
+        status: CallStatus = "planned" if now is None else now[0]
+        of = None if now is None else now[1]
         seq = _NEWEST if self._partial.seq is None else self._partial.seq
         content: Body = {"message": to_json(said), "read": read} if kind == "message" else {}
         before: Mapping[str, Any] = {}
@@ -273,14 +282,16 @@ class OpenResponse:
                 continue
             self._written[call.id] = ordinal = len(self._written)
             body = planned_call(call, idempotent=self._is_idempotent(call.name))
-            if now.get(call.id) == "waiting":
-                body = waits_for(body, self._tool(call.name))
+            begins = of is not None and call.id == of.id
+            if of is not None and begins:
+                body = guarded_call(body, of)
+                body = waits_for(body, self._tool(call.name)) if status == "waiting" else body
             if call.id in before:
                 body["before"] = before[call.id]
             self._attempts[call.id] = _Attempt(body["key"], 1, body=body)
             if call.id not in self._held:
                 self._open[call.id] = (seq, ordinal)
-                new.append(NewCall(call.id, body, now.get(call.id, "planned")))
+                new.append(NewCall(call.id, body, status if begins else "planned"))
             else:
                 new.append(NewCall(call.id, body, "answered", to_json(self._held.pop(call.id))))
         return Append(content, kind, calls=new) if self._partial.seq is None else Revise(seq, content, kind, new)
@@ -316,6 +327,6 @@ class OpenResponse:
         if answer.error is not None and attempt.number > 1 and (skipped or not attempt.started):
             answer = self.given[id] = not_again(answer)
         if self._is_edited(id):
-            answer = add_edit_note(answer, call_from_json(self._reopened[id].body).arguments)
+            answer = add_edit_note(answer, call_from_json(before_guards(self._reopened[id].body)).arguments)
         said = to_json(answer) if seconds is None else {**to_json(answer), SECONDS: seconds}
         return Move(*self._open[id], "answered", ("waiting",) if withdrawn else UNANSWERED, answer=said)

@@ -9,6 +9,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Generic, Unpack, overload
 
 from agentkit import models
@@ -27,6 +28,7 @@ from agentkit.errors import ConfigError
 from agentkit.events import Event, Text
 from agentkit.foreign import argument_names
 from agentkit.foreign.elsewhere import at
+from agentkit.messages import AssistantMessage
 from agentkit.models.base import Model
 from agentkit.threads.kept_threads import KeptThreads
 from agentkit.threads.store import Store
@@ -81,7 +83,8 @@ class SaidStream(RunStream[OutputT], Generic[OutputT]):
         self._begun, asked = True, False
         try:
             self._requests.check()  # before anything is stored
-            self._stored = await self._said(self.plan)
+            stored = await self._said(self.plan)
+            self._stored = None if stored is None else await self._accepted(stored)
             if self._stored is not None and self._stored.text:
                 yield Text(self._stored.text)
             asked = self._stored is None
@@ -95,6 +98,17 @@ class SaidStream(RunStream[OutputT], Generic[OutputT]):
             async with aclosing(super()._events()) as events:
                 async for event in events:
                     yield event
+
+    async def _accepted(self, stored: RunResult[Any]) -> RunResult[Any]:
+        """Return the stored answer, without its text if the guards of this run do not accept it."""
+        reply = next((m for m in reversed(stored.messages) if isinstance(m, AssistantMessage)), None)
+        if reply is None or not self.plan.guards.has("reply"):
+            return stored
+        said = await self.plan.guards.check_reply(reply, self)
+        if isinstance(said, AssistantMessage):
+            return stored
+        output = None if stored._output is None else ()
+        return replace(stored, text="", finish="refused_by_guard", guard_reason=said.reason, _output=output)
 
 
 class SayingThreads(KeptThreads, ABC):

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from agentkit.agent.cancellation import shield
+from agentkit.agent.decisions import call_hash
 from agentkit.agent.journal import STAYS_WAITING, Ask, LeftOpen, Response, StaysWaiting, UnansweredCalls
 from agentkit.errors import ConfigError, StoreConflict, ThreadExists
 from agentkit.events import ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
@@ -176,7 +177,11 @@ class ThreadJournal:
         reopened = [
             (self._open.reopen(call, call_key(self.thread_id, call), self._view.taken), call) for call in plan.run
         ]
-        approved = frozenset(said.id for said, call in reopened if may_continue(call))
+        approved = {
+            said.id: None if waits_inside(call) else call_hash(call_from_json(call.body))
+            for said, call in reopened
+            if may_continue(call)
+        }
         finish = None if self._temporary is not None and plan.finish != "approval" else plan.finish
         waiting = tuple(
             call_from_json(c.body) for c in content.rest.calls if c.status == "waiting" and not waits_inside(c)

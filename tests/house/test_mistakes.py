@@ -263,7 +263,7 @@ RAISED = [
     # made up by one who comes from openai-agents, pydantic-ai, LangChain and LangGraph
     (101, 'Agent("Assistant", M)', "Agent(model, tools): the model comes first; 'Assistant' would be name='Assistant'"),
     (101, 'Agent("Assistant")', "agentkit.model('openai:Assistant', base_url='https://…', api_key=…); pass the agent's own name as a keyword: name='Assistant'"),
-    (102, "Agent(M, input_guardrails=[print])", "Agent has no argument 'input_guardrails': there are none: check before agent.run(…), and result.output after it; ProcessorConfig(requires_approval=…) makes calls wait for a person. "),
+    (102, "Agent(M, input_guardrails=[print])", "Agent has no argument 'input_guardrails': guards=Guards(request=[function]) of agentkit; it gets a ModelRequest and the run. "),
     (103, "Agent(M, deps_type=int)", "Agent has no argument 'deps_type': it belongs to the run: agent.run(…, context=…). "),
     (104, "Agent(M, output_type=[int, str])", "which is not a type: for several values write output_type=list[int], for one of several types output_type=int | str"),
     (105, "Agent(M, [untyped])", "untyped: parameter 'ctx' has no type; to receive what the application passed to the run, annotate it (ctx: ToolContext) and read ctx.state"),

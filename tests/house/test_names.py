@@ -41,6 +41,7 @@ NOUNS_AND_VERBS: Final = {"embed", "exceed", "feed", "need", "seed", "speed"}
 ALLOWED: Final = {
     "Approved": "a decision, as in `result.decide(call, Approved())`",
     "Denied": "a decision",
+    "Refused": "a decision of a guard",
     "Braced": "a part of a format's declaration: `Format(…, Braced(…))`",
     "Hidden": "a marker in `Annotated[…]`, as `Required` of typing",
 }

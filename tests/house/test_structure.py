@@ -187,6 +187,8 @@ LARGE_VALUES = {
     "BoundTool",
     "CodeOutcome",
     "Measures",
+    "Plan",
+    "RunResult",
     "TrajectoryRecord",
 }
 """Each field is an option of the user's, or a part of an outcome; nothing decides by all of them."""

@@ -30,7 +30,15 @@ from agentkit.gateway.error_replies import error_headers
 from agentkit.gateway.events import input_of
 from agentkit.gateway.events.page_request import id_at
 from agentkit.gateway.gateway_config import GatewayConfig
-from agentkit.gateway.guards import ASGIReceive, ASGIScope, ASGISend, ClientLeft, ClientWatch, check_json, read_body
+from agentkit.gateway.head_checks import (
+    ASGIReceive,
+    ASGIScope,
+    ASGISend,
+    ClientLeft,
+    ClientWatch,
+    check_json,
+    read_body,
+)
 from agentkit.gateway.reply_sender import ReplySender
 from agentkit.gateway.ui.api_request import ApiRequest
 from agentkit.gateway.ui.foreign_runs import foreign_run

@@ -25,7 +25,7 @@ class ClientLeft(Exception):
     """The client closed its connection."""
 
 
-class Guards:
+class HeadChecks:
     """The checks of a request's head.
 
     Args:
