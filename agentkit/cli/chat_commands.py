@@ -124,10 +124,10 @@ class ChatCommands:
             tool, _, patterns = given.strip().partition(" ")
             run(kept.allow(AllowRule(tool, read_arguments(patterns)) if patterns.strip() else tool))
         elif what == "revoke":
-            run(kept.revoke(numbered_rule(run(kept.allowed()), given.strip())))
+            run(kept.revoke(numbered_rule(run(kept.allow_rules()), given.strip())))
         elif rest:
             raise ConfigError("/allowed lists them; /allowed add TOOL, or TOOL and patterns as JSON; /allowed revoke N")
-        for line in rule_lines(run(kept.allowed())):
+        for line in rule_lines(run(kept.allow_rules())):
             self.screen.line(line)
 
     def _raw(self, rest: str) -> None:

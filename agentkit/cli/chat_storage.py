@@ -83,7 +83,7 @@ class InMemory:
         new = bound_to(rule, self.agent.registry)
         self._rules = (*(one for one in self._rules if one.key != new.key), new)
 
-    async def allowed(self) -> tuple[AllowRule, ...]:
+    async def allow_rules(self) -> tuple[AllowRule, ...]:
         """The rules, oldest first."""
         return self._rules
 
@@ -170,7 +170,7 @@ class InThread:
         if isinstance(decision, Approved):
             given, seen = decision.arguments, call_hash(call)
             await self.manager.approve(self.id, call.id, arguments=given, seen=seen, by=who(), remember=remember)
-            self._said = await self.allowed() if remember else self._said
+            self._said = await self.allow_rules() if remember else self._said
         else:
             await self.manager.deny(self.id, call.id, decision.reason, by=who())
 
@@ -183,9 +183,9 @@ class InThread:
         """Let calls run without asking in this thread."""
         await self.manager.allow(self.id, rule, registry=self.agent.registry)
 
-    async def allowed(self) -> tuple[AllowRule, ...]:
+    async def allow_rules(self) -> tuple[AllowRule, ...]:
         """The rules of the thread, oldest first."""
-        return () if await self.log() is None else await self.manager.allowed(self.id)
+        return () if await self.log() is None else await self.manager.allow_rules(self.id)
 
     async def revoke(self, rule: AllowRule) -> None:
         """Ask about these calls again."""

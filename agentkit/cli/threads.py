@@ -78,7 +78,7 @@ def add(commands: Any) -> None:
         "--always", nargs="?", const=True, default=False, type=as_argument, metavar="JSON",
         help="allow later calls too: all of the tool, or those whose arguments fit these patterns, a JSON object",
     )  # fmt: skip
-    _action(actions, "allowed", "list the rules for calls that run without asking", partial(_opened, allowed))
+    _action(actions, "allowed", "list the rules for calls that run without asking", partial(_opened, list_rules))
     revoked = _action(actions, "revoke", "ask again about the calls of a rule", partial(_opened, revoke))
     revoked.add_argument("rule", help="its number, as printed by `allowed`")
     denied.add_argument("--reason", type=as_argument, default="", help="the reason, for the model")
@@ -236,11 +236,11 @@ async def deny(manager: ThreadManager, arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def allowed(manager: ThreadManager, arguments: argparse.Namespace) -> int:
+async def list_rules(manager: ThreadManager, arguments: argparse.Namespace) -> int:
     """List the rules of a thread."""
     from agentkit.cli.kept_rules import rule_lines
 
-    print("\n".join(rule_lines(await manager.allowed(arguments.thread))))
+    print("\n".join(rule_lines(await manager.allow_rules(arguments.thread))))
     return 0
 
 
@@ -248,7 +248,7 @@ async def revoke(manager: ThreadManager, arguments: argparse.Namespace) -> int:
     """Revoke a rule."""
     from agentkit.cli.kept_rules import numbered_rule
 
-    rule = numbered_rule(await manager.allowed(arguments.thread), arguments.rule)
+    rule = numbered_rule(await manager.allow_rules(arguments.thread), arguments.rule)
     await manager.revoke(arguments.thread, rule)
     print(f"revoked {visible(str(rule))}")
     return 0

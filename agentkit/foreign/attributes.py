@@ -195,7 +195,7 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("create_thread", "create", "new_thread", "start_thread", "add_thread", "open_thread"),
         **_same("get_thread", "get", "load_thread", "thread"),
         **_same("allow", "always_allow", "always_approve", "add_permission", "grant"),
-        **_same("allowed", "permissions", "allow_rules", "list_allowed"),
+        **_same("allow_rules", "permissions", "allowed", "list_allowed"),
         **_same("revoke", "disallow", "remove_permission", "ask_again"),
         **_same("list_threads", "list", "threads", "get_threads", "all_threads"),
         **_same("delete_thread", "delete", "remove_thread"),

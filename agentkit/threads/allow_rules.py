@@ -102,7 +102,7 @@ class AllowRule:
 
     @cached_property
     def key(self) -> str:
-        """What the rule says, without the digest: equal for equal rules, where 1, 1.0 and true are three values."""
+        """Return the rule as text, without the digest: equal for equal rules; 1, 1.0 and true differ."""
         return json.dumps([self.tool, self.arguments], sort_keys=True)
 
     def to_json(self) -> dict[str, Any]:
@@ -117,21 +117,21 @@ class AllowRule:
 
 
 def rules_in(metadata: Body) -> tuple[AllowRule, ...]:
-    """Return the rules in a thread's metadata; what is no rule, or has no digest, is left out."""
+    """Return the rules in a thread's metadata, without those that cannot be read or have no digest."""
     found = metadata.get(ALLOWED)
     rules = map(_rule, found if isinstance(found, list) else ())
     return tuple(rule for rule in rules if rule is not None)
 
 
 def with_rules(metadata: Body, rules: Iterable[AllowRule]) -> dict[str, Any]:
-    """Return metadata with these rules in place of its own."""
+    """Return metadata with exactly these rules."""
     rest = {name: value for name, value in metadata.items() if name != ALLOWED}
     stored = [rule.to_json() for rule in rules]
     return {**rest, ALLOWED: stored} if stored else rest
 
 
 def bound_to(rule: AllowRule | str, registry: ToolRegistry) -> AllowRule:
-    """Return a rule, or that for all calls of a tool, for the tool as it is now; one that has a digest is unchanged.
+    """Return a rule, or that for all calls of a tool, for the tool as it is now. A digest that it has is kept.
 
     Raises:
         ConfigError: there is no such tool.

@@ -35,8 +35,8 @@ class AllowingThreads:
     async def allow(self, thread_id: str, rule: AllowRule | str, *, registry: ToolRegistry | None = None) -> AllowRule:
         """Let calls run without approval from now on, in every run on this thread; return the rule as it is stored.
 
-        It holds for the tool as it is now, for the thread's own calls and not for those of its sub-agents, and not in a
-        fork. Calls that wait already, and are covered, run with the next run. A rule that says the same is replaced.
+        It covers the tool as it is now, and the thread's own calls, not those of its sub-agents. A fork does
+        not get it. Calls that wait already, and are covered, run with the next run. An equal rule is replaced.
 
         Args:
             thread_id: the thread.
@@ -51,7 +51,7 @@ class AllowingThreads:
         await self._remember(thread_id, bound)
         return bound
 
-    async def allowed(self, thread_id: str) -> tuple[AllowRule, ...]:
+    async def allow_rules(self, thread_id: str) -> tuple[AllowRule, ...]:
         """Return the rules of a thread, oldest first; also those of tools that have changed since, which cover nothing.
 
         Raises:
@@ -65,7 +65,7 @@ class AllowingThreads:
 
         Args:
             thread_id: the thread.
-            rule: one of `allowed`; the name of a tool revokes all its rules.
+            rule: one of `allow_rules`; the name of a tool revokes all its rules.
 
         Raises:
             ConfigError: there is no such rule.

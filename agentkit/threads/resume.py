@@ -151,7 +151,7 @@ def _is_approved(call: Call, registry: ToolRegistry) -> bool:
 
 
 def _is_allowed(call: Call, registry: ToolRegistry, rules: Sequence[AllowRule]) -> bool:
-    """Return True if a rule covers a call of a run; one that may have had an effect waits for a person's decision."""
+    """Return True if a rule covers a call of a run that was not started: otherwise, a person decides about it."""
     tool = _tool(call, registry)
     return (
         tool is not None

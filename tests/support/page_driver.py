@@ -218,7 +218,7 @@ class Card:
 
     def always(self) -> None:
         """Let it run, and all further calls of this tool in this thread."""
-        self.place.get_by_role("button", name=re.compile("^Always allow")).click()
+        self.place.get_by_role("button", name=re.compile("^Always allow .* in this thread")).click()
 
     def allow_like_this(self, **patterns: str) -> None:
         """Let it run, and all further calls of this tool in this thread whose arguments fit."""

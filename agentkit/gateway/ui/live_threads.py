@@ -243,10 +243,10 @@ class LiveThread:
         changed = "" if tool is not None and tool.digest == rule.digest else " (asks again: the tool has changed)"
         return {"tool": rule.tool, "arguments": rule.arguments, "text": f"{rule}{changed}"}
 
-    async def undecided(self) -> int:
+    async def undecided_calls(self) -> int:
         """The number of calls that wait for a person, without those that a rule covers by now."""
         threads, registry = self._hub.threads, self._hub.agent.registry
-        rules = await threads.allowed(self.id)
+        rules = await threads.allow_rules(self.id)
         waiting = [(call, registry.get_tool(call.name)) for call in await threads.pending(self.id)]
         return sum("/" in call.id or tool is None or not is_allowed(rules, call, tool) for call, tool in waiting)
 
@@ -371,7 +371,7 @@ class LiveThread:
         """Return whether something was said or decided that the run did not notice any more."""
         threads = self._hub.threads
         if finish == "approval":
-            return not await self.undecided() and await has_decided_calls(threads, self.id)
+            return not await self.undecided_calls() and await has_decided_calls(threads, self.id)
         if finish != "stop":  # a limit was reached: another run would reach it as well
             return False
         stored = await threads.get_thread(self.id)

@@ -133,7 +133,7 @@ class ThreadActions:
             decision = "approved" if approved else "denied"
             edited = None if arguments is None else dict(arguments)
             thread.tell("decided", toolCallId=call, decision=decision, by=BY, reason=reason, arguments=edited)
-            left = await thread.undecided()
+            left = await thread.undecided_calls()
             await self._resume_after(left)
         return {"waiting": left}
 
