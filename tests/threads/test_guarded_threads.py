@@ -32,7 +32,7 @@ from agentkit import (
 from agentkit.agent import call_hash
 from agentkit.messages import AssistantMessage, ToolMessage, UserMessage
 from agentkit.testing import ScriptedModel
-from agentkit.threads import Compaction
+from agentkit.threads import AllowRule, Compaction
 from agentkit.tool.codec import call_from_json
 
 pytestmark = pytest.mark.anyio
@@ -343,3 +343,19 @@ async def test_a_guard_asks_the_model_again_and_the_thread_has_both_replies(thre
         "Your reply was not accepted: say please\nWrite the whole reply again.",
         "No, please.",
     ]
+
+
+@pytest.mark.parametrize("guard", [AskPerson("too dear"), Denied("never"), Approved({"amount": 6})])
+async def test_what_a_person_has_allowed_overrules_no_guard(threads: ThreadManager, guard: Any) -> None:
+    bank = Bank()
+    asking = agent(bank, lambda call, context: guard, ruled=True, model=ScriptedModel([PAY, "done"]))
+    rule = AllowRule("pay", {"amount": 5})
+    await threads.allow("t", rule, registry=asking.registry)
+    result = await threads.run_agent("t", asking)
+    if isinstance(guard, Denied):
+        assert (result.finish, bank.done) == ("stop", [])
+        return
+    assert [call.id for call in result.pending] == ["p"]  # the rule does not cover the amount that the guard sets
+    await threads.allow("t", rule, registry=asking.registry)  # the call that waits is considered again, by both
+    again = await threads.run_agent("t", asking)
+    assert (len(again.pending), bank.done) == (1, [])
