@@ -10,12 +10,13 @@ from agentkit.agent.decisions import call_hash
 from agentkit.agent.final_reply import FinalReply, fits
 from agentkit.agent.guards import AskAgain, Refused
 from agentkit.agent.journal import LeftOpen, UnansweredCalls
+from agentkit.agent.lifecycle import TurnEnded
 from agentkit.agent.limits import Repeats
 from agentkit.agent.options import RunFinish
 from agentkit.agent.outcome import AskedFor, RunResult
 from agentkit.agent.plan import Plan
 from agentkit.agent.run_end import RunState, TurnOutcome
-from agentkit.events import UnreadCall
+from agentkit.events import UnreadCall, Usage
 from agentkit.messages import AssistantMessage, MarkupPart, Message, ToolCall, ToolMessage, UserMessage, user
 from agentkit.processor import Turn
 from agentkit.processor.lost_attempts import find_attempt
@@ -82,6 +83,12 @@ class Progress:
     def has_output(self, turn: Turn) -> bool:
         """Return True if a reply with calls has the output: in one of them, or next to them."""
         return turn.text_is_output or self._reply.read_call(turn.answered_calls()) is True
+
+    def finish_of(self, turn: Turn, choice: str) -> RunFinish:
+        """Return why a response ended, as it is stored: a response with the output leaves later runs nothing to do."""
+        if self.has_output(turn):
+            return "agent_terminated"
+        return lacking(turn, choice, self._plan.output) or turn.finish.reason
 
     def asking(self, *, repeated: bool) -> tuple[UserMessage | None, bool]:
         """The model is about to be asked: the message to send first, and whether the conversation keeps it.
@@ -209,3 +216,17 @@ def _written(message: AssistantMessage) -> str:
 def _last_response(messages: Sequence[Message]) -> AssistantMessage | None:
     """The newest response of the conversation, whether or not answers to its calls follow it."""
     return next((m for m in reversed(messages) if isinstance(m, AssistantMessage)), None)
+
+
+def without_a_turn(unsettled: UnansweredCalls) -> TurnEnded:
+    """The event for the calls of an earlier run that have their answers, if none is left to run."""
+    calls, answers = zip(*unsettled.answered, strict=True)
+    return TurnEnded(0, AssistantMessage(calls), answers, Usage(), "stop", 0.0)
+
+
+def cut_calls(turn: Turn | None) -> list[ToolCall]:
+    """Return the calls of a previous response that its token limit cut off: the next response may repeat them."""
+    if turn is None or turn.finish.reason != "length":
+        return []
+    had = (None, "ambiguous_call")  # the latter: already made in an earlier response, and repeated
+    return [call for call, answer in turn.answered_calls() if answer.error in had]

@@ -16,7 +16,7 @@ from time import monotonic
 from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from agentkit.agent.again import hide_attempt, lacking
+from agentkit.agent.again import hide_attempt
 from agentkit.agent.cancellation import Brake, shield, watch
 from agentkit.agent.final_reply import recognition
 from agentkit.agent.hooks import Hooks
@@ -25,7 +25,7 @@ from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarte
 from agentkit.agent.options import RunFinish
 from agentkit.agent.outcome import OutputT, RunResult
 from agentkit.agent.plan import Plan
-from agentkit.agent.progress import Progress
+from agentkit.agent.progress import Progress, cut_calls, without_a_turn
 from agentkit.agent.requests import Requests
 from agentkit.agent.run_budget import ask_model
 from agentkit.agent.run_end import ending
@@ -42,7 +42,6 @@ from agentkit.events import (
     ToolFailed,
     ToolSkipped,
     ToolStarted,
-    Usage,
 )
 from agentkit.foreign.absent import suggest_attributes, suggest_from
 from agentkit.messages import AssistantMessage, ToolCall
@@ -234,7 +233,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             for event in ended:
                 await self._hooks.notify(event)
             if turn is None:
-                await self._hooks.notify(_without_a_turn(unsettled))
+                await self._hooks.notify(without_a_turn(unsettled))
         return turn, ended
 
     def _failed(self, error: BaseException) -> None:
@@ -379,7 +378,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             barred=requests.barred,
             allows=self.journal.allows,
             more=self._more,
-            already_run=_cut_calls(self._turn),
+            already_run=cut_calls(self._turn),
         )
 
     def _more(self, partial: AssistantMessage) -> Source | None:
@@ -448,22 +447,5 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         """The facts about a turn's response; None if the turn only answers the calls of an earlier response."""
         if not self._requests.under_way:
             return None
-        if self._progress.has_output(turn):
-            finish: RunFinish = "agent_terminated"  # so that a later run of the thread has nothing to do
-        else:
-            finish = lacking(turn, self._requests.choice, self.plan.output) or turn.finish.reason
+        finish = self._progress.finish_of(turn, self._requests.choice)
         return Response(self.id, turn.model or self.plan.model.name, turn.usage, finish, monotonic() - since)
-
-
-def _without_a_turn(unsettled: UnansweredCalls) -> TurnEnded:
-    """The event for the calls of an earlier run that have their answers, if none is left to run."""
-    calls, answers = zip(*unsettled.answered, strict=True)
-    return TurnEnded(0, AssistantMessage(calls), answers, Usage(), "stop", 0.0)
-
-
-def _cut_calls(turn: Turn | None) -> list[ToolCall]:
-    """Return the calls of a previous response that its token limit cut off: the next response may repeat them."""
-    if turn is None or turn.finish.reason != "length":
-        return []
-    had = (None, "ambiguous_call")  # the latter: already made in an earlier response, and repeated
-    return [call for call, answer in turn.answered_calls() if answer.error in had]

@@ -24,6 +24,7 @@ _FEW_TOOLS: Final = "to offer only the tools that fit the conversation write Age
 _CHAIN: Final = "a chain is one model: Agent(first_of('openai:gpt-5', 'anthropic:…'))"
 _STORED: Final = "to let OpenAI store the conversation write model('responses:…', stateful=True)"
 _MODES: Final = "a stream yields every event: async for event in agent.stream('…'), or only the text: .text_stream()"
+_GUARD: Final = "guards=Guards({}=[function]) of agentkit; it gets {}"
 _CONVERSATION: Final = ("messages", "message_history", "history", "chat_history", "conversation", "initial_messages")
 _KEPT: Final = (
     *("thread", "thread_id", "session", "session_id", "conversation_id", "previous_response_id"),
@@ -67,25 +68,19 @@ AGENT: Final[Words] = {
     **dict.fromkeys(
         ("context_schema", "state_schema"), "pass what tools need from the application as agent.run(…, context=…)"
     ),
-    "input_guardrails": "guards=Guards(request=[function]) of agentkit; it gets a ModelRequest and the run",
-    "output_guardrails": "guards=Guards(reply=[function]) of agentkit; it gets an AssistantMessage and the run",
+    **{name: _GUARD.format("request", "a ModelRequest and the run") for name in ("input_guardrails", "before_model")},
+    **{
+        name: _GUARD.format("call", "a ToolCall and its ToolContext") for name in ("before_tool_callback", "tool_hooks")
+    },
     **dict.fromkeys(
-        ("guardrails", "middleware", "plugins", "pre_hooks", "post_hooks"),
-        "guards=Guards(request=[…], call=[…], reply=[…]) of agentkit decide; hooks=[…] only observe",
+        ("output_guardrails", "output_validators", "after_model", "after_model_callback"),
+        _GUARD.format("reply", "an AssistantMessage and the run"),
     ),
-    **dict.fromkeys(
-        ("before_tool_callback", "tool_hooks", "tool_guardrails", "prepare_tools", "wrap_tool_call"),
-        "guards=Guards(call=[function]) of agentkit; it gets a ToolCall and its ToolContext",
-    ),
-    **dict.fromkeys(
-        ("before_model_callback", "before_model", "pre_model_hook"),
-        "guards=Guards(request=[function]) of agentkit; it gets a ModelRequest and the run",
-    ),
-    **dict.fromkeys(
-        ("after_model_callback", "after_model", "post_model_hook", "output_validators", "output_validator"),
-        "guards=Guards(reply=[function]) of agentkit; it gets an AssistantMessage and the run",
-    ),
+<<<<<<< HEAD
     "end_strategy": "calls_with_output",
+=======
+    **dict.fromkeys(("guardrails", "middleware", "plugins", "pre_hooks", "post_hooks"), "guards"),
+>>>>>>> t-guards
     "tool_use_behavior": "to let a tool end the run write @openapi_schema(terminates=True)",
     **dict.fromkeys(
         ("interrupt_on", "interrupt_before"),
