@@ -76,11 +76,8 @@ AGENT: Final[Words] = {
         ("output_guardrails", "output_validators", "after_model", "after_model_callback"),
         _GUARD.format("reply", "an AssistantMessage and the run"),
     ),
-<<<<<<< HEAD
     "end_strategy": "calls_with_output",
-=======
     **dict.fromkeys(("guardrails", "middleware", "plugins", "pre_hooks", "post_hooks"), "guards"),
->>>>>>> t-guards
     "tool_use_behavior": "to let a tool end the run write @openapi_schema(terminates=True)",
     **dict.fromkeys(
         ("interrupt_on", "interrupt_before"),
