@@ -260,7 +260,7 @@ class GeminiModel(RemoteModel):
             async for _ in await models.generate_content_stream(**given):
                 pass
 
-        async with client.sent(send, self._timeout(), self._address.query) as response:
+        async with client.send(send, self._timeout(), self._address.query) as response:
             yield response
 
     def _failures(self) -> tuple[type[Exception], ...]:

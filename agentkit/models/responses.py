@@ -106,7 +106,7 @@ def _items(messages: Sequence[Message], taken: Taken, provider: str, written: Se
 
 
 def _known_calls(messages: Sequence[Message], provider: str) -> tuple[dict[str, Mapping[str, Any]], set[Any]]:
-    """What the provider keeps for each call, by its id; and the ids of the calls that its own tools have answered."""
+    """The provider's data for each call, by its id; and the ids of the calls that its own tools have answered."""
     own = [
         part
         for message in messages
