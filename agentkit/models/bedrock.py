@@ -18,7 +18,7 @@ from agentkit.errors import ConfigError, ProviderError, ProviderErrorKind, insta
 from agentkit.models import prefill, valid_history
 from agentkit.models.anthropic import messages_body
 from agentkit.models.base import ModelRequest
-from agentkit.models.bedrock_body import check_media, content_of, converse_body
+from agentkit.models.bedrock_body import FILES, content_of, converse_body
 from agentkit.models.boto_calls import BotoCall, watch_connections
 from agentkit.models.caching import add_marks
 from agentkit.models.converse_wire import ConverseWire, events_of
@@ -73,6 +73,7 @@ class BedrockModel(SdkModel):
     """
 
     prefix = "bedrock"
+    files = FILES
 
     def __init__(self, model: str, settings: ModelSettings | None = None) -> None:
         super().__init__(model, settings)
@@ -98,7 +99,6 @@ class BedrockModel(SdkModel):
         output = request.output_schema
         if output is not None and not (_CONSTRAINED.search(self.model) and flavours.anthropic_output(output)):
             request = valid_history.output_in_prompt(request, constrained=False)
-        check_media(self.name, request.messages)
         if request.tool_choice == "none":  # which the API does not have
             request = replace(request, tools=(), tool_choice="auto")
         body = messages_body(request, self.model, self.provider, content_of)

@@ -11,7 +11,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Protocol
 
 from agentkit.checks.missing_await import Closing
@@ -21,7 +21,7 @@ from agentkit.events import CallStart, SourceEvent, Usage
 from agentkit.foreign.absent import suggest_attributes
 from agentkit.models.base import ModelRequest
 from agentkit.models.clients import Clients
-from agentkit.models.files_taken import FilesTaken, check_files
+from agentkit.models.files_taken import FilesTaken, fit_files
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.provider_errors import PartialResponse, RequestInfo, broken_off, no_calls, provider_error
 from agentkit.models.refused_replies import refused_reply
@@ -129,7 +129,7 @@ class SdkModel(Closing, ABC):
         Raises:
             ConfigError: the conversation is empty, or has a file that the model does not take.
         """
-        check_files(self.name, request.messages, self.files)
+        request = replace(request, messages=fit_files(self.name, request.messages, self.files))
         body = self._body(request)
         if not any(map(body.get, _SENT)):
             raise ConfigError(f"{self.name}: nothing to send: the conversation has no message with any content")
