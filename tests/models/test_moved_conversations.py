@@ -29,7 +29,7 @@ from agentkit.messages import (
     ToolMessage,
     user,
 )
-from agentkit.models import ModelRequest, anthropic, bedrock_body, gemini, openai, responses
+from agentkit.models import ModelRequest, anthropic, bedrock_body, gemini, messages_body, openai, responses
 from agentkit.models.converse_wire import ConverseWire, events_of
 from agentkit.models.files_taken import FilesTaken, fit_files
 from agentkit.processor import ResponseProcessor
@@ -78,14 +78,14 @@ class Wire(NamedTuple):
 
 
 def converse(said: Sequence[Message], provider: str) -> list[dict[str, Any]]:
-    blocks = anthropic.anthropic_messages(said, provider, content=bedrock_body.content_of)
+    blocks = messages_body.anthropic_messages(said, provider, content=bedrock_body.content_of)
     return bedrock_body.converse_messages(blocks)
 
 
 WIRES: Final = {
     "openai": Wire(openai.chat_messages, check_chat, openai.FILES),
     "responses": Wire(responses.responses_input, check_responses, responses.FILES),
-    "anthropic": Wire(anthropic.anthropic_messages, check_anthropic, anthropic.FILES),
+    "anthropic": Wire(messages_body.anthropic_messages, check_anthropic, anthropic.FILES),
     "gemini": Wire(gemini.gemini_contents, check_gemini, gemini.FILES),
     "bedrock": Wire(converse, check_converse, bedrock_body.FILES),
 }
@@ -128,7 +128,7 @@ def replies() -> dict[str, list[list[Message]]]:
 
 
 def conversation(draw: random.Random) -> list[Message]:
-    """Some replies of any providers, between some of them words and files of a user; results lost, others with files."""
+    """Replies of any providers, with a user's words and files between them; results are lost or have files."""
     said: list[Message] = [user("Hi")]
     for _ in range(draw.randint(1, 8)):
         said += [user("Look", *draw.sample(FILES, draw.randint(1, 3)))] * draw.randint(0, 1)
