@@ -16,7 +16,6 @@ from agentkit.messages import (
     FilePart,
     ImagePart,
     Message,
-    ProviderPart,
     SystemMessage,
     TextPart,
     ThinkingPart,
@@ -130,11 +129,7 @@ def _others(message: SystemMessage | AssistantMessage, provider: str) -> Iterato
     if isinstance(message, SystemMessage):
         yield {"role": "system", "content": clean(message.content)}
         return
-    extras = {
-        p.call_id: p.data
-        for p in message.content
-        if isinstance(p, ProviderPart) and p.provider == provider and p.call_id
-    }
+    extras = valid_history.own_blocks(message, provider)
     thinking = _joined_thinking(
         [p.data for p in message.content if isinstance(p, ThinkingPart) and p.provider == provider and p.data]
     )
