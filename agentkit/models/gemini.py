@@ -208,7 +208,7 @@ class GeminiModel(RemoteModel):
         body = gemini_body(request, self.model, self.provider)
         if not self.continues:
             body["contents"] = prefill.complete(body["contents"], _only_says)
-        limits = {"maxOutputTokens": self._max_tokens(request), "temperature": self._temperature(request)}
+        limits = {"maxOutputTokens": request.max_tokens, "temperature": request.temperature}
         body["generationConfig"] |= {name: value for name, value in limits.items() if value is not None}
         return body
 
