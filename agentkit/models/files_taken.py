@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from mimetypes import guess_type
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentkit.checks.keys import shown_url
 from agentkit.checks.unicode import clean
@@ -98,7 +98,7 @@ def fit_files(model: str, messages: Sequence[Message], taken: FilesTaken) -> Seq
 
 
 def _fitted(model: str, message: UserMessage | ToolMessage, taken: FilesTaken) -> Message:
-    content = tuple(
+    content: tuple[Any, ...] = tuple(
         one if isinstance(one, TextPart) or not taken.refusal(one) else _named(one) for one in message.content
     )
     if content == message.content:

@@ -111,8 +111,9 @@ class ModelChain(Closing):
                 await close(events)
 
     def _note_limit(self, at: int, error: ProviderError | FileRefused) -> None:
-        limited = isinstance(error, ProviderError) and error.kind in ("rate_limit", "overloaded")
-        if limited and error.retry_after is not None:
+        if not isinstance(error, ProviderError) or error.kind not in ("rate_limit", "overloaded"):
+            return
+        if error.retry_after is not None:
             self._limited[at] = self._clock() + error.retry_after
 
     def _order(self) -> list[int]:
