@@ -215,7 +215,7 @@ def filled_parts(
 
 
 def own_blocks(message: AssistantMessage, provider: str) -> dict[str, Mapping[str, Any]]:
-    """What a provider keeps for its calls in a message, by their ids."""
+    """The blocks that a provider keeps for its calls in a message, by their ids."""
     own = (part for part in message.content if isinstance(part, ProviderPart) and part.provider == provider)
     return {part.call_id: part.data for part in own if part.call_id}
 
