@@ -60,12 +60,15 @@ class Requests:
         self.next = self._request
         """The request that is sent next, or was sent last: as it was prepared, or as the guards changed it."""
         self._offering = Offering.of(plan, self.choice)
-        self.never_waits = journal.thread_id is None and not plan.spending.counts
-        """True if `prepare` never waits: no store, no summary, no other run that spends from the same budget."""
         self._meters: list[Meter] = []  # for the turn's responses
         self._prompts: Prompts | None = None
         self._continues = continues(plan.model)
         self._continued = 0
+
+    @property
+    def never_waits(self) -> bool:
+        """True if `prepare` never waits: no store, no summary, no other run that spends from the same budget."""
+        return self._journal.thread_id is None and not self._plan.spending.counts
 
     @property
     def readable(self) -> Sequence[ToolSpec] | None:
