@@ -166,9 +166,11 @@ def test_the_calls_beside_an_output_can_be_skipped(execute: Any, strategy: Any, 
     }
 
 
-def test_nobody_is_asked_about_a_call_that_was_skipped_while_a_guard_decided() -> None:
+@pytest.mark.parametrize("steps", range(4))
+def test_nobody_is_asked_about_a_call_that_was_skipped_while_a_guard_decided(steps: int) -> None:
     async def slow(call: ToolCall, context: ToolContext) -> None:
-        await asyncio.sleep(0)
+        for _ in range(steps):
+            await asyncio.sleep(0)
 
     async def watch() -> tuple[list[type], RunResult[City]]:
         model = ScriptedModel([[ToolCall("d", "delete", {"path": "a"}), final(GOOD)]])
