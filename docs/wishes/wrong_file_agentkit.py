@@ -1,0 +1,10 @@
+# FilePart(data, media_type="audio/mpeg")
+from agentkit import Agent, ConfigError, FilePart
+from local_server import LocalServer
+
+server = LocalServer("A talk.")
+talk = FilePart(b"ID3", media_type="audio/mpeg")
+try:
+    print(Agent("anthropic:claude-sonnet-5", stream=False).run_sync(["Sum up.", talk]).text)
+except ConfigError as error:
+    print("refused", "audio" in str(error), len(server.bodies))
