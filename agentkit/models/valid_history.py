@@ -209,7 +209,7 @@ def fit_id(id: str, rule: IdRule, taken: Taken) -> str:
     The same conversation always gets the same ids, so that prompt caches stay valid.
     """
     fitted = id
-    if not id or len(id) > rule.limit or not rule.allow_rules(id):
+    if not id or len(id) > rule.limit or not rule.allowed(id):
         fitted = f"call_{hashlib.sha256(clean(id).encode()).hexdigest()[:24]}"
     unique = fitted
     while unique in taken:
