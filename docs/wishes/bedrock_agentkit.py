@@ -10,5 +10,5 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-print(Agent("bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0", [add], stream=False).run_sync("1 + 2?").text)
+print(Agent("bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0", [add]).run_sync("1 + 2?").text)
 print("c2lnbmVk" in str(server.bodies[1]))

@@ -10,5 +10,5 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-print(Agent("gemini:gemini-3.5-flash", [add], stream=False).run_sync("1 + 2?").text)
+print(Agent("gemini:gemini-3.5-flash", [add]).run_sync("1 + 2?").text)
 print("c2lnbmVk" in str(server.bodies[1]))

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import threading
+import time
+import zlib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
@@ -18,6 +21,8 @@ Turn = str | Call | list[Call]
 
 PIECE: Final = 8
 """Characters of a streamed piece."""
+PAUSE: Final = 0.005
+"""Seconds between two events of a stream, so that clients read them one by one."""
 
 
 class LocalServer:
@@ -38,7 +43,7 @@ class LocalServer:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}"
         os.environ |= {
-            **dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"), "local"),
+            **dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"), "local"),
             **dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "local"),
             "AWS_DEFAULT_REGION": "us-east-1",
             "OPENAI_BASE_URL": f"{url}/v1",
@@ -49,14 +54,14 @@ class LocalServer:
             "OPENAI_AGENTS_DISABLE_TRACING": "1",
         }
 
-    def answer(self, path: str, body: dict[str, Any]) -> tuple[int, bytes]:
-        """The status and the body of the answer to a request."""
+    def answer(self, path: str, body: dict[str, Any]) -> tuple[int, list[bytes]]:
+        """The status and the pieces of the answer to a request: one, or the events of a stream."""
         failed = [status for name, status in self.failing.items() if name in path + str(body.get("model"))]
         if failed:
-            return failed[0], json.dumps({"error": {"message": "Overloaded" if failed[0] > 500 else "Bad key"}}).encode()
+            return failed[0], [json.dumps({"error": {"message": "Overloaded" if failed[0] > 500 else "Bad key"}}).encode()]
         if self.forgetful and body.get("previous_response_id"):
             lost = {"message": "Previous response not found.", "code": "previous_response_not_found"}
-            return 404, json.dumps({"error": lost}).encode()
+            return 404, [json.dumps({"error": lost}).encode()]
         self.bodies.append(body)
         turn = self.turns.pop(0)
         words = turn if isinstance(turn, str) else ""
@@ -65,12 +70,27 @@ class LocalServer:
         for name, arguments in calls:
             self.calls += 1
             numbered.append((f"call_{self.calls}", name, arguments))
+        stream = bool(body.get("stream")) or "stream" in path
         shape = next(shape for part, shape in SHAPES.items() if part in path)
-        events = list(shape(words, numbered, len(self.bodies), bool(body.get("stream")), str(body.get("model"))))
-        if body.get("stream"):
-            lines = (f"event: {event.get('type', 'message')}\ndata: {json.dumps(event)}\n\n" for event in events)
-            return 200, "".join([*lines, "data: [DONE]\n\n"]).encode()
-        return 200, json.dumps(events[-1]).encode()
+        events = list(shape(words, numbered, len(self.bodies), stream, str(body.get("model"))))
+        if "converse-stream" in path:
+            return 200, [_framed(*next(iter(event.items()))) for event in events]
+        if stream:
+            names = [f"event: {event['type']}\n" if "type" in event else "" for event in events]
+            lines = [f"{name}data: {json.dumps(event)}\n\n" for name, event in zip(names, events, strict=True)]
+            return 200, [line.encode() for line in [*lines, *(["data: [DONE]\n\n"] if "/v1/" in path else [])]]
+        return 200, [json.dumps(events[-1]).encode()]
+
+
+def _framed(kind: str, event: dict[str, Any]) -> bytes:
+    """An event in Amazon's encoding of streams: lengths and checksums around headers and JSON."""
+    headers = b""
+    for name, value in {":message-type": "event", ":event-type": kind, ":content-type": "application/json"}.items():
+        headers += struct.pack("!B", len(name)) + name.encode() + struct.pack("!BH", 7, len(value)) + value.encode()
+    payload = json.dumps(event).encode()
+    start = struct.pack("!II", len(headers) + len(payload) + 16, len(headers))
+    start += struct.pack("!I", zlib.crc32(start)) + headers + payload
+    return start + struct.pack("!I", zlib.crc32(start))
 
 
 Calls = list[tuple[str, str, dict[str, Any]]]
@@ -130,11 +150,25 @@ def _responses(words: str, calls: Calls, number: int, stream: bool, model: str) 
 def _anthropic(words: str, calls: Calls, number: int, stream: bool, model: str) -> Events:
     blocks: list[Any] = [{"type": "text", "text": words}] if words else []
     blocks += [{"type": "tool_use", "id": id, "name": name, "input": arguments} for id, name, arguments in calls]
-    yield {
-        "id": f"msg_{number}", "type": "message", "role": "assistant", "model": model, "content": blocks,
-        "stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None,
-        "usage": {"input_tokens": 9, "output_tokens": 3},
-    }  # fmt: skip
+    message = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": model}
+    end = {"stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None}
+    usage = {"input_tokens": 9, "output_tokens": 3}
+    if not stream:
+        yield message | {"content": blocks, "usage": usage} | end
+        return
+    start = message | {"content": [], "usage": usage, "stop_reason": None, "stop_sequence": None}
+    yield {"type": "message_start", "message": start}
+    for index, block in enumerate(blocks):
+        empty = block | ({"text": ""} if "text" in block else {"input": {}})
+        yield {"type": "content_block_start", "index": index, "content_block": empty}
+        deltas: list[Any] = [{"type": "text_delta", "text": piece} for piece in _pieces(block.get("text", ""))]
+        if "input" in block:
+            deltas = [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
+        for delta in deltas:
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    yield {"type": "message_delta", "delta": end, "usage": {"output_tokens": 3}}
+    yield {"type": "message_stop"}
 
 
 def _gemini(words: str, calls: Calls, number: int, stream: bool, model: str) -> Events:
@@ -150,24 +184,36 @@ def _gemini(words: str, calls: Calls, number: int, stream: bool, model: str) -> 
 
 
 def _converse(words: str, calls: Calls, number: int, stream: bool, model: str) -> Events:
-    blocks: list[Any] = [{"text": words}] if words else []
-    if calls:
-        thought = {"text": "Let me add.", "signature": "c2lnbmVk"}
-        blocks.append({"reasoningContent": {"reasoningText": thought}})
+    thought = {"text": "Let me add.", "signature": "c2lnbmVk"}
+    blocks: list[Any] = [{"reasoningContent": {"reasoningText": thought}}] if calls else []
+    blocks += [{"text": words}] if words else []
     blocks += [{"toolUse": {"toolUseId": id, "name": name, "input": arguments}} for id, name, arguments in calls]
-    yield {
-        "output": {"message": {"role": "assistant", "content": blocks}},
-        "stopReason": "tool_use" if calls else "end_turn",
-        "usage": {"inputTokens": 9, "outputTokens": 3, "totalTokens": 12},
-        "metrics": {"latencyMs": 5},
-    }
+    ended = {"stopReason": "tool_use" if calls else "end_turn"}
+    usage = {"usage": {"inputTokens": 9, "outputTokens": 3, "totalTokens": 12}, "metrics": {"latencyMs": 5}}
+    if not stream:
+        yield {"output": {"message": {"role": "assistant", "content": blocks}}} | ended | usage
+        return
+    yield {"messageStart": {"role": "assistant"}}
+    for index, block in enumerate(blocks):
+        deltas = [block]
+        if use := block.get("toolUse"):
+            start = {"toolUse": {"toolUseId": use["toolUseId"], "name": use["name"]}}
+            yield {"contentBlockStart": {"contentBlockIndex": index, "start": start}}
+            deltas = [{"toolUse": {"input": json.dumps(use["input"])}}]
+        elif "reasoningContent" in block:
+            deltas = [{"reasoningContent": {field: thought[field]}} for field in ("text", "signature")]
+        for delta in deltas:
+            yield {"contentBlockDelta": {"contentBlockIndex": index, "delta": delta}}
+        yield {"contentBlockStop": {"contentBlockIndex": index}}
+    yield {"messageStop": ended}
+    yield {"metadata": usage}
 
 
 SHAPES: Final = {
     "/chat/completions": _chat,
     "/responses": _responses,
     "/messages": _anthropic,
-    "generateContent": _gemini,
+    "enerateContent": _gemini,
     "/converse": _converse,
 }
 """The API of a path."""
@@ -182,13 +228,16 @@ def _handler(local: LocalServer) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
             """Answer a request."""
             sent = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            status, body = local.answer(self.path, sent)
+            status, pieces = local.answer(self.path, sent)
             self.send_response(status)
-            kind = "text/event-stream" if body.startswith(b"event:") else "application/json"
+            kind = "application/json" if len(pieces) == 1 and pieces[0].startswith(b"{") else "text/event-stream"
+            kind = "application/vnd.amazon.eventstream" if "converse-stream" in self.path else kind
             self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(body)))
+            self.send_header("content-length", str(sum(map(len, pieces))))
             self.end_headers()
-            self.wfile.write(body)
+            for piece in pieces:
+                self.wfile.write(piece)
+                time.sleep(PAUSE if len(pieces) > 1 else 0)
 
         def log_message(self, *_: object) -> None:
             """Print nothing."""

@@ -5,6 +5,6 @@ from local_server import LocalServer
 server = LocalServer("A talk.")
 talk = FilePart(b"ID3", media_type="audio/mpeg")
 try:
-    print(Agent("anthropic:claude-sonnet-5", stream=False).run_sync(["Sum up.", talk]).text)
+    print(Agent("anthropic:claude-sonnet-5").run_sync(["Sum up.", talk]).text)
 except ConfigError as error:
     print("refused", "audio" in str(error), len(server.bodies))
