@@ -1,0 +1,17 @@
+# LitellmModel("bedrock/…"), through LiteLLM
+from agents import Agent, Runner, function_tool
+from agents.extensions.models.litellm_model import LitellmModel
+from local_server import LocalServer
+
+server = LocalServer(("add", {"a": 1, "b": 2}), "It is 3.")
+
+
+@function_tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+agent = Agent("a", model=LitellmModel("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0"), tools=[add])
+print(Runner.run_sync(agent, "1 + 2?").final_output)
+print("c2lnbmVk" in str(server.bodies[1]))
