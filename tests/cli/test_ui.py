@@ -45,6 +45,7 @@ def test_the_demonstration(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [Path(setup["store"]).parent]
 
 
+@pytest.mark.soak
 def test_the_demonstration_returns_with_its_files(tmp_path: Path) -> None:
     with opened("--demo", "--store", "chats.db", folder=tmp_path) as (page, running):
         thread = page.new()
@@ -62,6 +63,7 @@ def test_the_demonstration_returns_with_its_files(tmp_path: Path) -> None:
     assert "Bonjour" in (tmp_path / "chats.db.files" / "hello.py").read_text()
 
 
+@pytest.mark.soak
 def test_the_demonstration_in_a_text_format(tmp_path: Path) -> None:
     with opened("--demo", folder=tmp_path) as (page, _):
         thread = page.new(format="xml")
@@ -73,6 +75,7 @@ def test_the_demonstration_in_a_text_format(tmp_path: Path) -> None:
     assert answer.startswith("Not all of it was done")
 
 
+@pytest.mark.soak
 def test_models_to_choose_from(tmp_path: Path) -> None:
     """The thread is in the store that `agentkit threads` reads by default."""
     with (
@@ -90,6 +93,7 @@ def test_models_to_choose_from(tmp_path: Path) -> None:
     assert (tmp_path / "agentkit.db").exists()
 
 
+@pytest.mark.soak
 def test_every_call_waits(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("Buy milk.")
     responses = [called("read_file", '{"file_path": "notes.txt"}'), said("Milk.")]
@@ -109,6 +113,7 @@ def test_every_call_waits(tmp_path: Path) -> None:
     assert suggestions == []
 
 
+@pytest.mark.soak
 def test_an_agent_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "shop_of_the_page.py").write_text(SHOP)
     with opened("--agent", "shop_of_the_page:agent", "--store", "chats.db", folder=tmp_path) as (page, running):
@@ -138,6 +143,7 @@ def test_a_key_is_asked_for_and_never_printed(tmp_path: Path) -> None:
     assert "secret-of-ada" not in out + err
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_at_once_while_a_page_is_open(tmp_path: Path, sent: signal.Signals) -> None:
     with opened("--demo", folder=tmp_path) as (page, running), page.follow(page.new()) as events:

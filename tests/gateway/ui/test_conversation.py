@@ -268,6 +268,7 @@ def test_the_first_call_that_waits_is_on_the_screen(page: Modules) -> None:
     assert page.run(top) < -150
 
 
+@pytest.mark.soak
 def test_what_is_unfolded_stays_on_the_screen(page: Modules) -> None:
     page.run("() => { const { style } = conversation.root; style.height = '400px'; style.overflow = 'auto'; }")
     page.apply(started(), *text("word " * 900), *call("c1", "f", "{}"), result("c1", "line\n" * 100), finished())
@@ -326,6 +327,7 @@ def test_an_unknown_outcome_is_asked_for(page: Modules) -> None:
 # ---------------------------------------------------------------- replies
 
 
+@pytest.mark.soak
 def test_a_reply_as_it_was_written(page: Modules) -> None:
     repaired = [{"code": "missing_close", "text": "the end tag was missing"}]
     one = stored_call("c1", "f", raw="<f>1</f>", repairs=repaired)
@@ -420,6 +422,7 @@ def test_two_thousand_messages(page: Modules) -> None:
     assert seconds < 3  # a busy machine; alone it takes 0.1
 
 
+@pytest.mark.soak
 def test_it_scrolls_only_while_it_is_at_the_end(page: Modules) -> None:
     page.apply(long_thread(10))
     at = "() => [Math.round(conversation.root.scrollHeight - conversation.root.scrollTop - conversation.root.clientHeight), document.querySelector('.newer').hidden]"

@@ -6,6 +6,7 @@ import base64
 import json
 from typing import Any, Final
 
+import pytest
 from page_driver import Tab, Tabs
 from page_server import PageServer
 from playwright.sync_api import Locator, Page, expect
@@ -32,6 +33,7 @@ def started(tabs: Tabs, text: str = "hello") -> Tab:
 # ---------------------------------------------------------------- the message field
 
 
+@pytest.mark.soak
 def test_a_draft_stays_with_its_thread(server: PageServer, tabs: Tabs) -> None:
     tab = started(tabs)
     tab.box.fill("half a thought")
@@ -90,6 +92,7 @@ def test_files_are_attached_and_removed(server: PageServer, tabs: Tabs) -> None:
     tab.is_idle()
 
 
+@pytest.mark.soak
 def test_an_attached_file_is_folded_and_gives_no_title(server: PageServer, tabs: Tabs) -> None:
     tab = tabs.new()
     file: Any = {"name": "notes.md", "mimeType": "text/markdown", "buffer": b"some ```notes```\n"}
@@ -130,6 +133,7 @@ def test_a_pasted_picture_is_attached(server: PageServer, tabs: Tabs) -> None:
     expect(tab.page.get_by_role("list", name="Attachments").get_by_role("listitem")).to_have_text(["shot.png"])
 
 
+@pytest.mark.soak
 def test_a_message_is_queued_while_a_run_is_live(server: PageServer, tabs: Tabs) -> None:
     tab = tabs.new()
     server.hold("slow")
@@ -155,6 +159,7 @@ def test_escape_stops_and_the_draft_stays(server: PageServer, tabs: Tabs) -> Non
     server.release("model")
 
 
+@pytest.mark.soak
 def test_a_silent_model_is_waited_for(server: PageServer, tabs: Tabs) -> None:
     tab = tabs.new()
     server.hold("model", 0)
@@ -165,6 +170,7 @@ def test_a_silent_model_is_waited_for(server: PageServer, tabs: Tabs) -> None:
     tab.sees_no("Waiting for")
 
 
+@pytest.mark.soak
 def test_two_quick_messages_open_one_thread(server: PageServer, tabs: Tabs) -> None:
     tab = tabs.new()
 
@@ -215,6 +221,7 @@ def test_a_refused_message_can_be_edited(server: PageServer, tabs: Tabs) -> None
 # ---------------------------------------------------------------- connection
 
 
+@pytest.mark.soak
 def test_the_page_connects_again(server: PageServer, tabs: Tabs) -> None:
     tab = started(tabs)
     server.kill()
@@ -226,6 +233,7 @@ def test_the_page_connects_again(server: PageServer, tabs: Tabs) -> None:
     tab.sees("You said while-away.")
 
 
+@pytest.mark.soak
 def test_a_hidden_page_keeps_no_connection(server: PageServer, tabs: Tabs) -> None:
     tab = started(tabs)
     hide = """hidden => {
@@ -264,6 +272,7 @@ def test_events_are_read_whatever_the_cut(server: PageServer, tabs: Tabs) -> Non
     ]
 
 
+@pytest.mark.soak
 def test_a_key_is_asked_for_and_taken_from_the_address(server: PageServer, tabs: Tabs) -> None:
     tab = tabs.new()
 

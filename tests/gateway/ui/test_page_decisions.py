@@ -122,6 +122,7 @@ def test_denied_in_the_terminal(server: PageServer, tabs: Tabs) -> None:
     assert ordered(server) == []
 
 
+@pytest.mark.soak
 def test_a_decision_while_the_reply_is_written_stays(server: PageServer, tabs: Tabs) -> None:
     server.play(
         "slowly",
@@ -149,6 +150,7 @@ def test_always_allowed_is_also_the_other_call_that_waits(server: PageServer, ta
     assert ordered(server) == ["1 tea", "2 milk", "3 cake"]
 
 
+@pytest.mark.soak
 def test_a_message_stops_the_calls_that_wait_and_the_button_says_so(server: PageServer, tabs: Tabs) -> None:
     tab = asked(tabs, "orders")
     expect(tab.page.get_by_role("button", name="3 waiting for you")).to_be_visible()
@@ -186,6 +188,7 @@ def test_a_form_that_is_too_late_says_so(server: PageServer, tabs: Tabs) -> None
     second.card("order").says("what you wrote here was not used")
 
 
+@pytest.mark.soak
 def test_a_stopped_reply_is_asked_for_again(server: PageServer, tabs: Tabs) -> None:
     tab = tabs.new()
     server.hold("model", 30)

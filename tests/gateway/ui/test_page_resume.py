@@ -264,6 +264,7 @@ def test_a_decision_survives_the_server(server: PageServer, person: PageClient, 
     assert found[first["id"]]["decided"]["edited"] == (decision == "edited")
 
 
+@pytest.mark.soak
 def test_nothing_runs_by_itself_after_a_start(server: PageServer, person: PageClient) -> None:
     thread = person.new()
     server.hold("model", 5)
@@ -278,6 +279,7 @@ def test_nothing_runs_by_itself_after_a_start(server: PageServer, person: PageCl
     assert person.settled(thread, "idle")[-1]["content"].endswith("The end.")
 
 
+@pytest.mark.soak
 def test_a_position_of_another_server_gets_a_snapshot(server: PageServer, person: PageClient) -> None:
     thread = person.new()
     person.say(thread, "hello")

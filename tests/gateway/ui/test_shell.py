@@ -58,6 +58,7 @@ def test_the_first_message_opens_a_thread(server: PageServer, tabs: Tabs) -> Non
     assert tab.thread
 
 
+@pytest.mark.soak
 def test_two_threads_are_apart(server: PageServer, tabs: Tabs) -> None:
     tab = started(tabs, "first")
     one = tab.thread
@@ -74,6 +75,7 @@ def test_two_threads_are_apart(server: PageServer, tabs: Tabs) -> None:
     tab.sees_no("second")
 
 
+@pytest.mark.soak
 def test_a_title_is_changed_and_searched(server: PageServer, tabs: Tabs) -> None:
     tab = started(tabs)
     title = tab.page.get_by_role("textbox", name="Thread title")
@@ -113,6 +115,7 @@ def test_model_and_format_are_changed_in_the_middle(choosing: str, tabs: Tabs) -
     expect(tab.page.get_by_label("Model")).to_have_value("two")
 
 
+@pytest.mark.soak
 def test_the_choices_for_a_new_thread_are_kept(choosing: str, tabs: Tabs) -> None:
     tab = tabs.new(url=choosing)
     tab.page.get_by_label("Model").select_option("one")
@@ -151,6 +154,7 @@ def test_a_fork_goes_on_alone(server: PageServer, tabs: Tabs) -> None:
     tab.sees_no("further")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("item", "wanted"), [("Export: JSON (agentkit)", ".json"), ("Export: Markdown", ".md")])
 def test_a_thread_is_exported(server: PageServer, tabs: Tabs, item: str, wanted: str, tmp_path: Path) -> None:
     tab = started(tabs)
@@ -162,6 +166,7 @@ def test_a_thread_is_exported(server: PageServer, tabs: Tabs, item: str, wanted:
     assert download.value.suggested_filename.endswith(wanted)
 
 
+@pytest.mark.soak
 def test_an_unknown_thread_says_so(server: PageServer, tabs: Tabs) -> None:
     tab = tabs.new()
     tab.open("no-such-thread", wait=False)
@@ -204,6 +209,7 @@ def test_everything_by_keyboard(server: PageServer, tabs: Tabs) -> None:
     assert [effect["tool"] for effect in server.effects] == ["order", "slow"]
 
 
+@pytest.mark.soak
 def test_keys_are_listed_and_the_focus_returns(server: PageServer, tabs: Tabs) -> None:
     tab = tabs.new()
     tab.page.get_by_role("button", name="Keys").focus()
@@ -215,6 +221,7 @@ def test_keys_are_listed_and_the_focus_returns(server: PageServer, tabs: Tabs) -
     expect(tab.page.get_by_role("button", name="Keys")).to_be_focused()
 
 
+@pytest.mark.soak
 def test_a_page_that_lacks_a_file_says_so(server: PageServer, tabs: Tabs) -> None:
     """As in a tab of a newer page on an older server."""
     tab = tabs.new()
@@ -223,6 +230,7 @@ def test_a_page_that_lacks_a_file_says_so(server: PageServer, tabs: Tabs) -> Non
     expect(banner(tab.page, "could not be loaded completely")).to_be_visible()
 
 
+@pytest.mark.soak
 def test_a_button_under_the_pointer_can_be_read(server: PageServer, tabs: Tabs) -> None:
     tab = tabs.new()
     tab.box.fill("hello")
@@ -248,11 +256,13 @@ def free(tmp_path: Path) -> Iterator[str]:
         yield client.url
 
 
+@pytest.mark.soak
 def test_the_start_says_that_no_tool_asks(free: str, tabs: Tabs) -> None:
     expect(tabs.new(url=free).page.get_by_text("No tool asks you first.")).to_be_visible()
     expect(tabs.new().page.get_by_text("order · asks you first")).to_be_visible()
 
 
+@pytest.mark.soak
 def test_the_threads_can_be_hidden(server: PageServer, tabs: Tabs) -> None:
     tab = tabs.new()
     nav = tab.page.get_by_role("navigation", name="Threads")
@@ -293,6 +303,7 @@ def test_a_phone_needs_no_horizontal_scrolling(server: PageServer, tabs: Tabs, w
     window.close()
 
 
+@pytest.mark.soak
 def test_colours_are_chosen_and_kept(server: PageServer, tabs: Tabs) -> None:
     tab = tabs.new()
     ground = "getComputedStyle(document.body).backgroundColor"
