@@ -3,6 +3,7 @@
 python docs/wishes.py                 print the table; a toolkit that is not installed is skipped
 python docs/wishes.py agentkit        only this column
 python docs/wishes.py --write         put the table into the page (needs all four)
+… --peers PYTHON                      run the others' programs with another interpreter: their requirements differ
 
 The programs are docs/wishes/WISH_TOOLKIT.py. The first line of each is a comment: the way in a few words. They ask the
 same local server (docs/wishes/local_server.py); there is no network and no key. A program has fulfilled the wish if it
@@ -14,9 +15,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from importlib.metadata import PackageNotFoundError, version
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from agentkit import __version__
 
 DOCS: Final = Path(__file__).parent
 PAGE: Final = DOCS / "wishes.md"
@@ -24,9 +27,11 @@ START: Final = "<!-- wishes: python docs/wishes.py --write -->\n"
 END: Final = "<!-- end of wishes -->\n"
 SECONDS: Final = 120
 """The longest that a program may run."""
+OURS: Final = "agentkit"
+PEERS: Final = "--peers"
 
 TOOLKITS: Final = {
-    "agentkit": ("agentkit", "agentkit-calls"),
+    OURS: ("agentkit", "agentkit-calls"),
     "pydantic_ai": ("pydantic-ai", "pydantic-ai-slim"),
     "openai_agents": ("openai-agents", "openai-agents"),
     "langchain": ("LangChain", "langchain"),
@@ -64,12 +69,20 @@ WISHES: Final = {
 """The programs' names, and the rows."""
 
 
+def python(toolkit: str) -> str:
+    """The interpreter that runs a toolkit's programs."""
+    arguments = sys.argv[1:]
+    return sys.executable if toolkit == OURS or PEERS not in arguments else arguments[arguments.index(PEERS) + 1]
+
+
+@cache
 def installed(toolkit: str) -> str:
     """The version of a toolkit, or nothing."""
-    try:
-        return version(TOOLKITS[toolkit][1])
-    except PackageNotFoundError:
-        return ""
+    if toolkit == OURS:
+        return __version__
+    asked = f"from importlib.metadata import version; print(version({TOOLKITS[toolkit][1]!r}))"
+    ran = subprocess.run([python(toolkit), "-c", asked], capture_output=True, text=True, check=False)
+    return ran.stdout.strip()
 
 
 def lines(program: Path) -> list[str]:
@@ -77,12 +90,12 @@ def lines(program: Path) -> list[str]:
     return [line for line in program.read_text(encoding="utf-8").splitlines()[1:] if line.strip()]
 
 
-def outcome(program: Path, wish: Wish) -> str:
+def outcome(name: str, program: Path) -> str:
     """Run a program in an empty folder: how many lines fulfil the wish, or what it did instead."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-W", "ignore", program]
+        command = [python(program.stem.removeprefix(f"{name}_")), "-W", "ignore", program]
         ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
-    if ran.returncode == 0 and ran.stdout.strip() == wish.prints:
+    if ran.returncode == 0 and ran.stdout.strip() == WISHES[name].prints:
         return f"{len(lines(program))} lines"
     said = (ran.stderr if ran.returncode else ran.stdout).strip().splitlines()
     last = next((line for line in reversed(said) if line[:1].strip()), "").replace("|", "\\|")
@@ -93,7 +106,7 @@ def cell(wish: str, toolkit: str) -> str:
     """The way, and how it ended."""
     program = DOCS / "wishes" / f"{wish}_{toolkit}.py"
     way = program.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ").replace("|", "\\|")
-    return f"{way}: {outcome(program, WISHES[wish])}"
+    return f"{way}: {outcome(wish, program)}"
 
 
 def table(toolkits: list[str]) -> str:
