@@ -47,18 +47,18 @@ class Wish(NamedTuple):
 
 
 WISHES: Final = {
-    "fallback": Wish("another model answers if the first is overloaded, but not on a wrong key", "Hello!\nauthentication"),
+    "fallback": Wish("another model answers for an overloaded one; a wrong key is an error", "Hello!\nauthentication"),
     "guard_call": Wish("a rule denies a call; the model reads why", "I may not.\nTrue"),
     "guard_input": Wish("a rule ends the run before a request is sent", "no passwords 0"),
     "guard_output": Wish("a rule makes the model answer again", "Ask Eve, please. True"),
     "remember": Wish(
-        "an approval of `git log *` is remembered, also in the next process; `git log; rm` asks",
+        "an approval of `git log *` is remembered, even by the next process; `git log; rm` asks",
         "ran git log -5\nran git log --all\nasked git log; rm -r .",
     ),
     "pdf": Wish("a message has a PDF document", "A report.\nTrue"),
     "wrong_file": Wish("a file that the API does not take is refused before it is sent", "refused True 0"),
     "partial": Wish("structured output is shown while it is written", "before the end: True\n{128000}"),
-    "output_tool": Wish("the output is the call of a tool; a wrong one is corrected", "City(name='Ulm', people=128000) 2"),
+    "output_tool": Wish("the output is a tool call; a wrong one is corrected", "City(name='Ulm', people=128000) 2"),
     "many_tools": Wish("of 500 tools fewer than 20 are offered, with any model", "It is sunny.\nTrue True"),
     "events": Wish("events become JSON and are read back, equal", "all equal"),
     "gemini": Wish("Gemini; thought signatures are sent back", "It is 3.\nTrue"),

@@ -1,4 +1,4 @@
-# "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0"
+# `"bedrock:…"`
 from agentkit import Agent
 from local_server import LocalServer
 

@@ -1,4 +1,4 @@
-# "bedrock_converse:us.anthropic…" (langchain-aws)
+# `"bedrock_converse:…"`, `langchain-aws`
 from langchain.agents import create_agent
 from local_server import LocalServer
 

@@ -1,4 +1,4 @@
-# LitellmModel("bedrock/…"), through LiteLLM
+# `LitellmModel("bedrock/…")`
 import os
 
 from agents import Agent, ModelSettings, Runner, function_tool

@@ -1,4 +1,4 @@
-# events.to_json(event), from_json(…)
+# `to_json(event)`, `from_json(…)`
 import asyncio
 import json
 

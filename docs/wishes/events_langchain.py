@@ -1,4 +1,4 @@
-# langchain_core.load: dumps(event), loads(…), of what stream(…) yields
+# `dumps(event)`, `loads(…)` of `langchain_core.load`
 from langchain.agents import create_agent
 from langchain_core.load import dumps, loads
 from local_server import LocalServer

@@ -1,4 +1,4 @@
-# no function for events; dataclasses.asdict fails, a RunState as a whole can be stored
+# `dataclasses.asdict(event)`
 import asyncio
 import dataclasses
 import json

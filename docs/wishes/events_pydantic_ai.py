@@ -1,4 +1,4 @@
-# TypeAdapter(AgentStreamEvent)
+# `TypeAdapter(AgentStreamEvent)`
 import asyncio
 
 from pydantic import TypeAdapter

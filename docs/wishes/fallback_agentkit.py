@@ -1,4 +1,4 @@
-# first_of("openai:gpt-5", "openai:gpt-4")
+# `first_of(a, b)`
 from agentkit import Agent, ProviderError, first_of
 from local_server import LocalServer
 

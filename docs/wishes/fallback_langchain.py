@@ -1,4 +1,4 @@
-# model.with_fallbacks([…], exceptions_to_handle=…)
+# `a.with_fallbacks([b], exceptions_to_handle=…)`
 import openai
 from langchain.chat_models import init_chat_model
 from local_server import LocalServer

@@ -1,4 +1,4 @@
-# a Model of one's own around two others
+# by hand: a `Model` around two others
 import openai
 from agents import Agent, Model, OpenAIProvider, Runner
 from local_server import LocalServer

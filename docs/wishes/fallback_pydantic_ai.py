@@ -1,4 +1,4 @@
-# FallbackModel("openai:gpt-5", "openai:gpt-4", fallback_on=…)
+# `FallbackModel(a, b, fallback_on=…)`
 from pydantic_ai import Agent, ModelAPIError
 from pydantic_ai.exceptions import ModelAuthenticationError
 from pydantic_ai.models.fallback import FallbackModel

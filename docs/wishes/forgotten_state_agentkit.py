@@ -1,4 +1,4 @@
-# model("responses:gpt-5", stateful=True)
+# `stateful=True`
 from agentkit import Agent, model
 from local_server import LocalServer
 

@@ -1,4 +1,4 @@
-# init_chat_model("openai:gpt-5", use_previous_response_id=True); everything again by hand
+# the same; again by hand
 import openai
 from langchain.agents import create_agent
 from langchain.chat_models import init_chat_model

@@ -1,4 +1,4 @@
-# Runner.run_sync(…, previous_response_id=…); everything again by hand
+# the same; again by hand
 import openai
 from agents import Agent, Runner
 from local_server import LocalServer

@@ -1,4 +1,4 @@
-# openai_previous_response_id="auto"; everything again by hand
+# the same; again by hand
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelNotFoundError
 from pydantic_ai.models.openai import OpenAIResponsesModelSettings

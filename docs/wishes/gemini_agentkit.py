@@ -1,4 +1,4 @@
-# "gemini:gemini-3.5-flash"
+# `"gemini:…"`
 from agentkit import Agent
 from local_server import LocalServer
 

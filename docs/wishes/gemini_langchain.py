@@ -1,4 +1,4 @@
-# "google_genai:gemini-3.5-flash" (langchain-google-genai)
+# `langchain-google-genai`
 import os
 
 from langchain.agents import create_agent

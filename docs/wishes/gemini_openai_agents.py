@@ -1,4 +1,4 @@
-# LitellmModel("gemini/…"), through LiteLLM
+# `LitellmModel("gemini/…")`
 import os
 
 from agents import Agent, Runner, function_tool

@@ -1,4 +1,4 @@
-# "google:gemini-3.5-flash"
+# `"google:…"`
 from pydantic_ai import Agent
 from local_server import LocalServer
 

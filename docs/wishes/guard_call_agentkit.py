@@ -1,4 +1,4 @@
-# Guards(call=[limit])
+# `Guards(call=[…])`
 from agentkit import Agent, Denied, Guards
 from local_server import LocalServer
 

@@ -1,4 +1,4 @@
-# @wrap_tool_call middleware
+# `@wrap_tool_call`
 from langchain.agents import create_agent
 from langchain.agents.middleware import wrap_tool_call
 from langchain.messages import ToolMessage

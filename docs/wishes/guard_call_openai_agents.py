@@ -1,4 +1,4 @@
-# @tool_input_guardrail, reject_content; set for each tool
+# `@tool_input_guardrail` with `reject_content`, set for each tool
 import json
 
 from agents import Agent, Runner, ToolGuardrailFunctionOutput, function_tool, tool_input_guardrail

@@ -1,4 +1,4 @@
-# Hooks().on.before_tool_execute, SkipToolExecution
+# `Hooks().on.before_tool_execute` with `SkipToolExecution`
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import Hooks
 from pydantic_ai.exceptions import SkipToolExecution

@@ -1,4 +1,4 @@
-# Guards(request=[no_secrets])
+# `Guards(request=[…])`
 from agentkit import Agent, Guards, Refused
 from local_server import LocalServer
 

@@ -1,4 +1,4 @@
-# @before_model middleware that jumps to the end
+# `@before_model(can_jump_to=["end"])`
 from langchain.agents import create_agent
 from langchain.agents.middleware import before_model
 from langchain.messages import AIMessage

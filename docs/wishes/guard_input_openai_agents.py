@@ -1,4 +1,4 @@
-# @input_guardrail(run_in_parallel=False)
+# `@input_guardrail(run_in_parallel=False)`
 from agents import Agent, GuardrailFunctionOutput, InputGuardrailTripwireTriggered, Runner, input_guardrail
 from local_server import LocalServer
 

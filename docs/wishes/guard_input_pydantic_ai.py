@@ -1,4 +1,4 @@
-# Hooks().on.before_run raises an exception
+# `Hooks().on.before_run` that raises
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import Hooks
 from local_server import LocalServer

@@ -1,4 +1,4 @@
-# Guards(reply=[polite])
+# `Guards(reply=[…])`
 from agentkit import Agent, AskAgain, Guards
 from local_server import LocalServer
 

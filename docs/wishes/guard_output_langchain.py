@@ -1,4 +1,4 @@
-# @after_model middleware that jumps to the model
+# `@after_model(can_jump_to=["model"])`
 from langchain.agents import create_agent
 from langchain.agents.middleware import after_model
 from langchain.messages import HumanMessage

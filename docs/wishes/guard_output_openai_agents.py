@@ -1,4 +1,4 @@
-# @output_guardrail ends the run; asking again by hand
+# `@output_guardrail`; asking again by hand
 from agents import Agent, GuardrailFunctionOutput, OutputGuardrailTripwireTriggered, Runner, output_guardrail
 from local_server import LocalServer
 

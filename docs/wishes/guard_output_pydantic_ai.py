@@ -1,4 +1,4 @@
-# @agent.output_validator raises ModelRetry
+# `@agent.output_validator` with `ModelRetry`
 from pydantic_ai import Agent, ModelRetry
 from local_server import LocalServer
 

@@ -59,7 +59,8 @@ class LocalServer:
         """The status and the pieces of the answer to a request: one, or the events of a stream."""
         failed = [status for name, status in self.failing.items() if name in path + str(body.get("model"))]
         if failed:
-            return failed[0], [json.dumps({"error": {"message": "Overloaded" if failed[0] > 500 else "Bad key"}}).encode()]
+            message = "Overloaded" if failed[0] > 500 else "Bad key"
+            return failed[0], [json.dumps({"error": {"message": message}}).encode()]
         if self.forgetful and body.get("previous_response_id"):
             lost = {"message": "Previous response not found.", "code": "previous_response_not_found"}
             return 404, [json.dumps({"error": lost}).encode()]
@@ -226,7 +227,7 @@ def _pieces(words: str) -> list[str]:
 
 def _handler(local: LocalServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
+        def do_POST(self) -> None:
             """Answer a request."""
             sent = json.loads(self.rfile.read(int(self.headers["content-length"])))
             status, pieces = local.answer(self.path, sent)

@@ -1,4 +1,4 @@
-"""Five hundred tools as plain functions, for the programs named many_tools_…"""
+"""Five hundred tools as plain functions, for the programs named `many_tools_TOOLKIT`."""
 
 from __future__ import annotations
 

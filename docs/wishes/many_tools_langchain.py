@@ -1,4 +1,4 @@
-# @wrap_model_call that filters the tools, and a search by hand (langgraph-bigtool 0.0.3 fails with this LangGraph)
+# by hand: `@wrap_model_call` (`langgraph-bigtool` 0.0.3 fails with this LangGraph)
 import re
 
 from langchain.agents import create_agent
@@ -6,9 +6,7 @@ from langchain.agents.middleware import wrap_model_call
 from local_server import LocalServer
 from many_tools import TOOLS
 
-server = LocalServer(
-    ("find_tools", {"query": "weather"}), ("weather", {"city": "Oslo"}), "It is sunny."
-)
+server = LocalServer(("find_tools", {"query": "weather"}), ("weather", {"city": "Oslo"}), "It is sunny.")
 
 
 def words(text: str) -> set[str]:

@@ -1,13 +1,11 @@
-# ToolSearchTool() is OpenAI's own search; for other models a tool of one's own that enables others
+# by hand: `is_enabled=…` (`ToolSearchTool()` is for OpenAI's models)
 import re
 
 from agents import Agent, Runner, function_tool
 from local_server import LocalServer
 from many_tools import TOOLS
 
-server = LocalServer(
-    ("find_tools", {"query": "weather"}), ("weather", {"city": "Oslo"}), "It is sunny."
-)
+server = LocalServer(("find_tools", {"query": "weather"}), ("weather", {"city": "Oslo"}), "It is sunny.")
 found: set[str] = set()
 
 

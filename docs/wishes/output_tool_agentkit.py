@@ -1,4 +1,4 @@
-# Agent(…, output_type=City, output_mode="tool")
+# `output_mode="tool"`
 from pydantic import BaseModel
 from agentkit import Agent
 from local_server import LocalServer

@@ -1,4 +1,4 @@
-# response_format=ToolStrategy(City)
+# `ToolStrategy(City)`
 from langchain.agents import create_agent
 from langchain.agents.structured_output import ToolStrategy
 from pydantic import BaseModel

@@ -1,4 +1,4 @@
-# tool_use_behavior=…, and a tool that returns the value
+# by hand: `tool_use_behavior=…`
 from agents import Agent, Runner, ToolsToFinalOutputResult, function_tool
 from pydantic import BaseModel
 from local_server import LocalServer

@@ -1,4 +1,4 @@
-# Agent(…, output_type=City): a tool is the default
+# the default
 from pydantic import BaseModel
 from pydantic_ai import Agent
 from local_server import LocalServer

@@ -1,4 +1,4 @@
-# agent.stream(…).partial_output()
+# `partial_output()`
 import asyncio
 
 from pydantic import BaseModel

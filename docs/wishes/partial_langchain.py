@@ -1,4 +1,4 @@
-# model | JsonOutputParser(), streamed, without an agent
+# `model | JsonOutputParser()`, without an agent
 from langchain.chat_models import init_chat_model
 from langchain_core.output_parsers import JsonOutputParser
 from pydantic import BaseModel

@@ -1,4 +1,4 @@
-# pieces of text from stream_events(); read by hand with pydantic_core
+# pieces of text; JSON by hand
 import asyncio
 
 from agents import Agent, Runner

@@ -1,4 +1,4 @@
-# agent.run_stream(…).stream_output(); fields without a default need one to be shown early
+# `stream_output()`, for fields with a default
 import asyncio
 
 from pydantic import BaseModel

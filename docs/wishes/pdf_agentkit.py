@@ -1,4 +1,4 @@
-# FilePart.from_path("report.pdf")
+# `FilePart.from_path(…)`
 from pathlib import Path
 
 from agentkit import Agent, FilePart

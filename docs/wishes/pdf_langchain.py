@@ -1,4 +1,4 @@
-# {"type": "file", "base64": …, "mime_type": "application/pdf"}
+# `{"type": "file", …}`
 import base64
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-# {"type": "input_file", "file_data": …}; to OpenAI only (Anthropic needs LiteLLM)
+# `{"type": "input_file", …}`, to OpenAI
 import base64
 from pathlib import Path
 

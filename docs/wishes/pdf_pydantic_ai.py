@@ -1,4 +1,4 @@
-# BinaryContent.from_path("report.pdf")
+# `BinaryContent.from_path(…)`
 from pathlib import Path
 
 from pydantic_ai import Agent, BinaryContent

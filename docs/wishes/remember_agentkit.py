@@ -1,4 +1,4 @@
-# approve(…, remember=AllowRule("run", {"command": "git log *"}))
+# `approve(…, remember=AllowRule(…))`
 import asyncio
 
 from agentkit import ThreadManager, openapi_schema

@@ -1,4 +1,4 @@
-# HumanInTheLoopMiddleware(… when=…), called again at each start; rules and their file by hand
+# `HumanInTheLoopMiddleware` with `when`; rules and their file by hand
 import re
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-# @function_tool(needs_approval=…); rules and their file by hand (always_approve=True is for a whole tool)
+# `needs_approval=…`; rules and their file by hand (`always_approve=True` is for a whole tool)
 import asyncio
 import json
 import re

@@ -1,4 +1,4 @@
-# ApprovalRequired, raised by the tool; rules and their file by hand
+# `ApprovalRequired`; rules and their file by hand
 import re
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-# init_chat_model("openai:gpt-5", use_previous_response_id=True)
+# `use_previous_response_id=True`
 from langchain.agents import create_agent
 from langchain.chat_models import init_chat_model
 from local_server import LocalServer

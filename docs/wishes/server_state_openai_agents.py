@@ -1,4 +1,4 @@
-# Runner.run_sync(…, previous_response_id=…)
+# `previous_response_id=…`
 from agents import Agent, Runner
 from local_server import LocalServer
 

@@ -1,4 +1,4 @@
-# openai_previous_response_id="auto"
+# `openai_previous_response_id="auto"`
 from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIResponsesModelSettings
 from local_server import LocalServer

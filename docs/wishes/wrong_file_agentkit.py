@@ -1,4 +1,4 @@
-# FilePart(data, media_type="audio/mpeg")
+# `FilePart(…)`
 from agentkit import Agent, ConfigError, FilePart
 from local_server import LocalServer
 

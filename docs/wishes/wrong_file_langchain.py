@@ -1,4 +1,4 @@
-# {"type": "audio", "base64": …, "mime_type": "audio/mpeg"}
+# `{"type": "audio", …}`
 import base64
 
 from langchain.agents import create_agent

@@ -1,4 +1,4 @@
-# {"type": "input_file", "file_data": …}, sent to OpenAI
+# `{"type": "input_file", …}`, to OpenAI
 import base64
 
 from agents import Agent, Runner

@@ -1,4 +1,4 @@
-# BinaryContent(data, media_type="audio/mpeg")
+# `BinaryContent(…)`
 from pydantic_ai import Agent, BinaryContent
 from local_server import LocalServer
 
