@@ -12,6 +12,7 @@ prints exactly what the wish says.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -94,7 +95,10 @@ def outcome(name: str, program: Path) -> str:
     """Run a program in an empty folder: how many lines fulfil the wish, or what it did instead."""
     with tempfile.TemporaryDirectory() as folder:
         command = [python(program.stem.removeprefix(f"{name}_")), "-W", "ignore", program]
-        ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+        environment = os.environ | {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}  # or its import asks the network for prices
+        ran = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
     if ran.returncode == 0 and ran.stdout.strip() == WISHES[name].prints:
         return f"{len(lines(program))} lines"
     said = (ran.stderr if ran.returncode else ran.stdout).strip().splitlines()

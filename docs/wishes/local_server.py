@@ -52,7 +52,6 @@ class LocalServer:
             "GOOGLE_GEMINI_BASE_URL": url,
             "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": url,
             "OPENAI_AGENTS_DISABLE_TRACING": "1",
-            "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # or it asks the network for prices
         }
 
     def answer(self, path: str, body: dict[str, Any]) -> tuple[int, list[bytes]]:
