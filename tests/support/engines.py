@@ -69,7 +69,7 @@ def generate(found: Mask, pieces: list[str], ends: list[str], rng: random.Random
                     break
                 found.back(fits)
             else:
-                if not (bytes_ := found.allow_rules()):
+                if not (bytes_ := found.allowed()):
                     break
                 forced = bytes([rng.choice(bytes_)])
         if forced:
