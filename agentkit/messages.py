@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Unpack
 from agentkit.checks.message_values import check_file, check_image, read_file, refuse_call
 from agentkit.checks.spelling import ByAttribute, Nothing, refuse_unknown, takes
 from agentkit.errors import ConfigError, ErrorCode, show_value
-from agentkit.foreign import argument_names
+from agentkit.foreign import part_names
 from agentkit.foreign.absent import suggest_attributes
 from agentkit.foreign.absent_imports import explained_module
 
@@ -38,7 +38,7 @@ class TextPart:
         self, text: str, **unknown: Unpack[Nothing]
     ) -> None:  # `takes` would double the cost of constructing one
         if len(unknown):
-            refuse_unknown(type(self).__name__, unknown, ("text",), argument_names.TEXT_PART)
+            refuse_unknown(type(self).__name__, unknown, ("text",), part_names.TEXT_PART)
         if not isinstance(text, str):
             raise ConfigError(f"{type(self).__name__}(…) expects a string, found {show_value(text)}")
         _set(self, "text", text)
@@ -51,7 +51,7 @@ class MaterialPart(TextPart):
 
 
 @suggest_attributes
-@takes(others=argument_names.IMAGE_PART)
+@takes(others=part_names.IMAGE_PART)
 @dataclass(frozen=True, slots=True)
 class ImagePart:
     """An image, as bytes or as a URL.
@@ -105,7 +105,7 @@ class ImagePart:
 
 
 @suggest_attributes
-@takes(others=argument_names.FILE_PART)
+@takes(others=part_names.FILE_PART)
 @dataclass(frozen=True, slots=True)
 class FilePart:
     """A document, an audio or a video of the user's, as bytes or as a URL. Each model takes some of them.
@@ -204,7 +204,7 @@ class MarkupPart:
 
 
 @suggest_attributes
-@takes(others=argument_names.TOOL_CALL, such="ToolCall('', 'add', {'a': 1})")
+@takes(others=part_names.TOOL_CALL, such="ToolCall('', 'add', {'a': 1})")
 @dataclass(frozen=True, slots=True)
 class ToolCall(ByAttribute):
     """One request to run a tool.
@@ -306,7 +306,7 @@ class SystemMessage(ByAttribute):
 
 
 @suggest_attributes
-@takes(others=argument_names.MESSAGE)
+@takes(others=part_names.MESSAGE)
 @dataclass(frozen=True, slots=True, init=False)
 class UserMessage(ByAttribute):
     """A message of the user: text, images and files.
@@ -334,7 +334,7 @@ class UserMessage(ByAttribute):
 
 
 @suggest_attributes
-@takes(others=argument_names.MESSAGE)
+@takes(others=part_names.MESSAGE)
 @dataclass(frozen=True, slots=True, init=False)
 class AssistantMessage(ByAttribute):
     """One response of a model, in the order in which it was written.
@@ -369,7 +369,7 @@ class AssistantMessage(ByAttribute):
 
 
 @suggest_attributes
-@takes(others=argument_names.MESSAGE, such="ToolMessage('call_1', 'add', '3')")
+@takes(others=part_names.MESSAGE, such="ToolMessage('call_1', 'add', '3')")
 @dataclass(frozen=True, slots=True)
 class ToolMessage(ByAttribute):
     """The answer to one call.
@@ -399,7 +399,7 @@ class ToolMessage(ByAttribute):
 Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
 
-@takes(others=argument_names.USER)
+@takes(others=part_names.USER)
 def user(*content: str | UserPart) -> UserMessage:
     """A user message from text, images and files: `user("What is this?", ImagePart(data=png))`.
 

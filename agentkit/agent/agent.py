@@ -249,15 +249,8 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
             limits.max_depth = min(limits.max_depth, above.limits.max_depth - 1)
         spending = Spending(limits.budget, None if above is None else above.spending)
         spending.check(names(model))
-        output, registry, tool = self._output if output_type is None else _output(output_type), self.registry, None
-        if limits.offered_tools is not None:
-            from agentkit.agent.offering import searchable
-
-            registry = searchable(registry, limits.offered_tools, model.format)
-        if output is not None and limits.output_mode == "tool":
-            from agentkit.tool.output_tool import with_output
-
-            registry, tool = with_output(registry, output)
+        output = self._output if output_type is None else _output(output_type)
+        registry, tool = self._tools(limits, model, output)
         plan = Plan(
             agent=self,
             model=model,
@@ -275,6 +268,19 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
             cancel=cancel,
         )
         return RunStream(plan, journal)
+
+    def _tools(self, limits: AgentLimits, model: Model, output: Output | None) -> tuple[ToolRegistry, BoundTool | None]:
+        """Return the tools of a run, and the one whose call is the output, if there is one."""
+        registry = self.registry
+        if limits.offered_tools is not None:
+            from agentkit.agent.offering import searchable
+
+            registry = searchable(registry, limits.offered_tools, model.format)
+        if output is None or limits.output_mode != "tool":
+            return registry, None
+        from agentkit.tool.output_tool import with_output
+
+        return with_output(registry, output)
 
     @overload
     async def run(

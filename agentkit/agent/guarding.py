@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from copy import deepcopy
 from dataclasses import replace
@@ -59,6 +59,8 @@ class RunGuards:
     def __init__(self, guards: Guards | None, above: RunGuards | None) -> None:
         self.approved: Mapping[str, str | None] = MappingProxyType({})
         """The `UnansweredCalls.approved` of the calls that are about to run."""
+        self.offered: Collection[str] | None = None
+        """The tools in the request as the guards of requests left it, which alone may be called; None for all."""
         outer: tuple[Guards, ...] = () if above is None else above._guards
         self._guards: tuple[Guards, ...] = outer if guards is None or guards in outer else (*outer, guards)
 
@@ -68,7 +70,7 @@ class RunGuards:
 
     def judges(self, calls: Sequence[ToolCall]) -> bool:
         """Return True if calls are to be judged: by guards, or because one is not as it was approved."""
-        return self.has("call") or any(self._ask(call) for call in calls)
+        return self.has("call") or self.has("request") or any(self._ask(call) for call in calls)
 
     # -------------------------------------------------------------- requests and replies
 
@@ -115,6 +117,8 @@ class RunGuards:
     async def judge(self, admitted: AdmittedCall, context: ToolContext) -> Ruling:
         """Decide about a call; a `Judge`."""
         id, asks, current = admitted.call.id, list[str](), admitted
+        if self.offered is not None and admitted.call.name not in self.offered:
+            return Ruling(not_run.GUARDED.result(reason=f"{admitted.call.name} was not offered"))
 
         def take(answer: Any) -> Any:
             nonlocal current

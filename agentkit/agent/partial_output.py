@@ -70,20 +70,19 @@ class PartialOutput:
 
     def see(self, event: Event) -> Iterator[Any]:
         """Yield what follows from an event: None if the values so far no longer count, and a value that has grown."""
-        kind = type(event)
-        if kind is Finish:
+        if isinstance(event, Finish):
             self._over = True
-        elif self._over and kind in (Text, CallStart):
+        elif self._over and isinstance(event, (Text, CallStart)):
             self._begin()
             if self._shown is not _NOTHING:
                 self._shown = _NOTHING
                 yield None
-        if kind is Text and self._tool is None:
-            self._see_text(event.text)  # type: ignore[union-attr]  # it is a text
-        elif kind is CallStart and self._index is None and event.name == self._tool:  # type: ignore[union-attr]
+        if isinstance(event, Text) and self._tool is None:
+            self._see_text(event.text)
+        elif isinstance(event, CallStart) and self._index is None and event.name == self._tool:
             self._index, self._text = event.index, ArgumentText(self._spec, declared=True)
-        elif kind is ArgumentDelta and event.index == self._index and self._text is not None:
-            self._text.feed(event)  # type: ignore[arg-type]  # it is a delta
+        elif isinstance(event, ArgumentDelta) and event.index == self._index and self._text is not None:
+            self._text.feed(event)
         else:
             return
         if self._text is not None and len(self._text.prefix) >= max(self._length + 1, self._length * _GROWTH):

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError, show_value
-from agentkit.foreign import argument_names
+from agentkit.foreign import part_names
 from agentkit.messages import (
     AssistantMessage,
     FilePart,
@@ -176,7 +176,7 @@ class ChatReader:
                 f"{at} has no 'role': expected {{'role': 'user', 'content': '…'}}, found {show_value(message)}{hint}"
             )
         if not isinstance(role, str) or role not in _FIELDS:
-            hint = did_you_mean(str(role), _FIELDS, argument_names.ROLES)
+            hint = did_you_mean(str(role), _FIELDS, part_names.ROLES)
             raise ConfigError(f"{at}: the role of a message is one of {', '.join(_FIELDS)}; found {role!r}{hint}")
         self._refuse_fields(message, role, at)
         content = message.get("content")

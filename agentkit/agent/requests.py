@@ -60,12 +60,15 @@ class Requests:
         self.next = self._request
         """The request that is sent next, or was sent last: as it was prepared, or as the guards changed it."""
         self._offering = Offering.of(plan, self.choice)
-        self.never_waits = journal.thread_id is None and not plan.spending.counts
-        """True if `prepare` never waits: no store, no summary, no other run that spends from the same budget."""
         self._meters: list[Meter] = []  # for the turn's responses
         self._prompts: Prompts | None = None
         self._continues = continues(plan.model)
         self._continued = 0
+
+    @property
+    def never_waits(self) -> bool:
+        """True if `prepare` never waits: no store, no summary, no other run that spends from the same budget."""
+        return self._journal.thread_id is None and not self._plan.spending.counts
 
     @property
     def readable(self) -> Sequence[ToolSpec] | None:
@@ -175,13 +178,11 @@ class Requests:
         return self.next.tool_choice
 
     def wrong_tool(self, call: ToolCall) -> ToolResult | None:
-        """Return the answer to a call if the reply must call another tool, or if guards took its tool away."""
-        choice, names = self.choice, {tool.name for tool in self.next.tools}
-        if not self.under_way:
+        """Return the answer to a call if the reply must call another tool. Providers ensure that for native calls."""
+        choice = self.choice
+        if not self.under_way or choice in ("auto", "required", "none", call.name):
             return None
-        if call.name not in names and any(call.name == tool.name for tool in self._request.tools):
-            return not_run.WITHHELD.result(name=call.name)
-        return None if choice in ("auto", "required", "none", call.name) else not_run.OTHER_TOOL.result(choice=choice)
+        return not_run.OTHER_TOOL.result(choice=choice)
 
     def see(self, refused: ProviderError | None, *, calls: Sequence[ToolCall], answered: Collection[str]) -> None:
         """Learn from a turn for the next request.

@@ -339,10 +339,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         system = self.plan.system
         if system is None:
             return True
-        if isinstance(system, str):
-            text: str | None = system
-        else:
-            text = await self._brake.unless_pulled(instructions_text(system, self.plan.context))
+        asked = self._brake.unless_pulled
+        text = system if isinstance(system, str) else await asked(instructions_text(system, self.plan.context))
         if text:
             self.journal.instruct(text)
         return text is not None
@@ -364,6 +362,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             if not isinstance(checked, ModelRequest):
                 return None
             requests.next = checked
+            self.plan.guards.offered = {tool.name for tool in checked.tools}
         self.plan.guards.approved = {}
         request = requests.begin()
         progress.turns += 1

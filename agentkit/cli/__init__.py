@@ -22,7 +22,7 @@ from agentkit.cli.log_lines import log_to_stderr
 from agentkit.cli.settings import fill_declared
 from agentkit.cli.terminal import complain, plain
 from agentkit.errors import AgentkitError, ConfigError, FormatError, SchemaError
-from agentkit.foreign.argument_names import CHOICES, OPTIONS, STANDARD_INPUT
+from agentkit.foreign.command_names import CHOICES, OPTIONS, STANDARD_INPUT
 
 _REQUIRED: Final = "the following arguments are required"
 

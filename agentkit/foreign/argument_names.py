@@ -308,55 +308,6 @@ AS_TOOL: Final[Words] = {
     "max_turns": _TO_AGENT.format("max_turns"),
 }
 
-TOOL_CALL: Final[Words] = {
-    **dict.fromkeys(("args", "input", "kwargs", "parameters", "tool_args"), "arguments"),
-    **dict.fromkeys(("tool_name", "function", "tool"), "name"),
-    **dict.fromkeys(("call_id", "tool_call_id"), "id"),
-    "type": "omit it: there is only one kind",
-}
-
-MESSAGE: Final[Words] = {
-    **dict.fromkeys(("text", "parts", "message", "prompt"), "content"),
-    **dict.fromkeys(("calls", "tool_calls"), "a call is a part: AssistantMessage(['Let me see.', ToolCall(…)])"),
-    "thinking": "it is a part: AssistantMessage([ThinkingPart('…'), '…'])",
-    "role": "omit it: the class determines it",
-    **dict.fromkeys(("id", "name"), "omit it: messages do not have it"),
-}
-
-USER: Final[Words] = {
-    **dict.fromkeys(("text", "content", "message", "parts", "prompt"), "pass it directly: user('Hello')"),
-    **dict.fromkeys(
-        ("image", "images", "image_url"), "pass it directly: user('What is this?', ImagePart(url='https://…'))"
-    ),
-}
-
-TEXT_PART: Final[Words] = {
-    **dict.fromkeys(("content", "value", "data"), "text"),
-    "type": "omit it: the class determines it",
-}
-
-IMAGE_PART: Final[Words] = {
-    **dict.fromkeys(("path", "file", "filename"), "read a file first: ImagePart(Path('chart.png').read_bytes())"),
-    "base64": "decode it first: ImagePart(base64.b64decode(…))",
-    **dict.fromkeys(("bytes", "content", "image"), "data"),
-    **dict.fromkeys(("mime_type", "content_type", "format"), "media_type"),
-    **dict.fromkeys(("image_url", "href", "address"), "url"),
-    "type": "omit it: the class determines it",
-}
-
-FILE_PART: Final[Words] = {
-    **dict.fromkeys(
-        ("path", "file", "file_path", "filepath"), "read a file by its path: FilePart.from_path('report.pdf')"
-    ),
-    "base64": "decode it first: FilePart(base64.b64decode(…))",
-    **dict.fromkeys(("bytes", "content", "file_data"), "data"),
-    **dict.fromkeys(("mime_type", "content_type", "format"), "media_type"),
-    **dict.fromkeys(("file_url", "href", "address", "uri"), "url"),
-    **dict.fromkeys(("filename", "title", "display_name"), "name"),
-    "file_id": "a provider's own file is not referred to: pass its bytes or a URL",
-    "type": "omit it: the media type determines it",
-}
-
 SCRIPTED: Final[Words] = {
     **dict.fromkeys(("responses", "turns", "messages", "replies", "outputs"), "script"),
     **dict.fromkeys(("model_name", "model"), "name"),
@@ -429,45 +380,9 @@ CONTEXTS: Final = frozenset(("context", "ctx", "run_context", "tool_context", "w
 CONTEXT_TYPES: Final = frozenset(("RunContext", "RunContextWrapper", "ToolRuntime", "InjectedState", "Context"))
 """Other toolkits' names for its type."""
 
-ROLES: Final[Words] = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
-
 FORMATS: Final[Words] = {
     **dict.fromkeys(("native", "anthropic", "json", "function_calling", "tools", "none"), _NATIVE),
 }
-
-STANDARD_INPUT: Final = (
-    "text is read from standard input: echo 'Hello' | agentkit …; a single message: agentkit run 'Hello'"
-)
-
-CHOICES: Final[Words] = {
-    **dict.fromkeys(("talk", "repl", "start"), "chat"),
-    **dict.fromkeys(("ask", "prompt", "exec"), "run"),
-    **dict.fromkeys(("thread", "sessions", "history"), "threads"),
-    **dict.fromkeys(("remove", "rm"), "delete"),
-    **dict.fromkeys(("reject", "refuse"), "deny"),
-    **dict.fromkeys(("yes", "all", "auto"), "always"),
-    "no": "never",
-    "help": "write agentkit --help",
-    "version": "write agentkit --version",
-}
-"""Commands of other command lines."""
-
-OPTIONS: Final[Words] = {
-    **dict.fromkeys(("--system-prompt", "--instructions"), "--system"),
-    **dict.fromkeys(("--url", "--api-base", "--host"), "--base-url"),
-    **dict.fromkeys(("--session", "--conversation", "--name"), "--thread"),
-    **dict.fromkeys(("--db", "--database"), "--store"),
-    **dict.fromkeys(("--yes", "-y", "--auto-approve", "--yolo"), "write --approve always"),
-    **dict.fromkeys(("--message", "-m", "--prompt", "-p", "--text", "--input"), STANDARD_INPUT),
-    **dict.fromkeys(
-        ("--api-key", "--key"), "a key is read from the environment: OPENAI_API_KEY, or the variable of --api-key-env"
-    ),
-    **dict.fromkeys(("--max-output-tokens", "--max-new-tokens", "--n-predict"), "--max-tokens"),
-    **dict.fromkeys(("--max-steps", "--max-iterations"), "--max-turns"),
-    **dict.fromkeys(("--engine", "--backend"), "--server"),
-    **dict.fromkeys(("--grammar", "--guided", "--strict"), "--constrained"),
-}
-"""Options of other command lines."""
 
 MCP_TOOLS: Final[Words] = {
     **dict.fromkeys(("args", "arguments"), "the command is one list: MCPTools(['npx', '-y', 'server-time'])"),

@@ -33,7 +33,8 @@ class Callee(NamedTuple):
 _SETTINGS: Final = ("tool_choice", "parallel_tool_calls", "stream", "max_tokens", "temperature", "stop", "extra")
 _RUN: Final = ("context", "cancel", "decisions", *_SETTINGS)
 _RETRIES: Final = ("auto_continue", "output_retries", "reply_retries")
-_LIMITS: Final = ("max_turns", "max_repeats", *_RETRIES, "budget", "max_depth", "guards", "offered_tools")
+_OUTPUT: Final = ("output_mode", "calls_with_output")
+_LIMITS: Final = ("max_turns", "max_repeats", *_RETRIES, "budget", "max_depth", "guards", "offered_tools", *_OUTPUT)
 
 CALLEES: Final[Mapping[CalleeName, Callee]] = {
     "Agent": Callee(
@@ -67,7 +68,7 @@ CALLEES: Final[Mapping[CalleeName, Callee]] = {
         (
             *("name", "format", "constrained", "base_url", "server", "api_key", "timeout", "max_response", "linger"),
             *("max_retries", "max_tokens", "temperature", "cache", "extra", "headers", "http_client", "continues"),
-            *("sleep", "dice"),
+            *("stateful", "sleep", "dice"),
         ),
         argument_names.MODEL,
         "it belongs to the model: agentkit.model('openai:…', {}=…)",

@@ -19,7 +19,7 @@ _HAVE: Final[Mapping[str, str]] = {
     "TurnEnded TurnStarted dicts_from messages_from",
     "agentkit.models": "AnthropicModel BedrockModel ClosableModel GeminiModel ModelChain OpenAIModel ResponsesModel "
     "TextCalling",
-    "agentkit.threads": "Call Compaction Entry Log SQLiteStore Store Thread open_store",
+    "agentkit.threads": "AllowRule Call Compaction Entry Log SQLiteStore Store Thread open_store",
     "agentkit.testing": "Recording Replay STORE_CHECKS ScriptedModel StoreCheck",
     "agentkit.formats": "Element Format Limits Node OutputSchema Parser ToolSpec parse quarantine render_calls "
     "render_output_prompt render_prompt render_result",

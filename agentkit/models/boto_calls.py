@@ -107,8 +107,8 @@ class BotoCall:
         if self._left:
             self._leave()
 
-    def answered(self, response: Any) -> Any:
-        """Return the raw response, whose bytes are counted as they are read."""
+    def count(self, response: Any) -> Any:
+        """Count the bytes of a raw response as they are read; return it."""
         response.stream = partial(self._counted, response, response.stream)
         self._begun(self)
         return response
@@ -151,6 +151,6 @@ def _watched(connection: Any) -> type:
 
         def getresponse(self) -> Any:
             response, call = super().getresponse(), _CURRENT.get()
-            return response if call is None else call.answered(response)
+            return response if call is None else call.count(response)
 
     return Watched

@@ -59,13 +59,13 @@ class SentRequests:
         await self._http_client.aclose()
 
     @asynccontextmanager
-    async def sent(
-        self, send: Callable[[], Awaitable[None]], timeout: httpx2.Timeout, query: Mapping[str, str]
+    async def send(
+        self, ask: Callable[[], Awaitable[None]], timeout: httpx2.Timeout, query: Mapping[str, str]
     ) -> AsyncGenerator[RawResponse, None]:
         """Let the SDK send one request.
 
         Args:
-            send: calls the SDK; raises its errors.
+            ask: calls the SDK; raises its errors.
             timeout: for the connection and for each byte.
             query: parameters to add to the URL.
         """
@@ -73,7 +73,7 @@ class SentRequests:
         mark = _SENT.set(request)
         try:
             try:
-                await send()
+                await ask()
             finally:
                 _SENT.reset(mark)
             yield request

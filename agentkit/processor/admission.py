@@ -115,7 +115,7 @@ class Admission:
         judge: Judge | None = None,
     ) -> None:
         self._registry = registry
-        self._config = config
+        self.config = config
         self._added = added
         self.faults = faults
         self.judge = judge
@@ -130,8 +130,8 @@ class Admission:
             return ToolFailed(index, call, self._misread(event), 0.0)
         if self._closed is not None:
             return ToolSkipped(index, call, self._closed)
-        if call.format is None and not self._config.native:
-            names = ", ".join(f.name for f in self._config.text_formats) or "no format"
+        if call.format is None and not self.config.native:
+            names = ", ".join(f.name for f in self.config.text_formats) or "no format"
             return ToolSkipped(index, call, not_run.NATIVE_OFF.result(formats=names))
         checked = self._check(index, call)
         return checked if isinstance(checked, AdmittedCall) else ToolFailed(index, call, checked, 0.0)
@@ -147,17 +147,17 @@ class Admission:
 
     def _check(self, index: int, call: ToolCall) -> AdmittedCall | ToolResult:
         tool = self._registry.get_tool(call.name)
-        if tool is None or (tool.xml_only and not self._config.is_tagged(call.format)):
+        if tool is None or (tool.xml_only and not self.config.is_tagged(call.format)):
             return error_result("unknown_tool", unknown_tool(call.name, self._names(call)))
-        textual = call.format is not None and self._config.is_textual(call.format)
+        textual = call.format is not None and self.config.is_textual(call.format)
         try:
-            arguments = tool.validate(call.arguments, lenient=textual or self._config.lenient_native)
+            arguments = tool.validate(call.arguments, lenient=textual or self.config.lenient_native)
         except InvalidArguments as e:
             return error_result("invalid_arguments", str(e), problems=e.problems)
         except Exception as e:  # noqa: BLE001 - a validator written by the tool's author
             self.faults.report_error(tool.where, e)
             return exception_result(e)
-        if call.format is not None and self._config.text_formats and _is_example(tool.spec, call.arguments):
+        if call.format is not None and self.config.text_formats and _is_example(tool.spec, call.arguments):
             return error_result("invalid_arguments", _EXAMPLE)
         if self._added is not None and (added := self._added(tool)):
             arguments = {**arguments, **added}
@@ -170,6 +170,6 @@ class Admission:
 
     def _names(self, call: ToolCall) -> tuple[str, ...]:
         """Return the names of the tools that a call of this format may name."""
-        if self._config.is_tagged(call.format):
+        if self.config.is_tagged(call.format):
             return tuple(spec.name for spec in self._registry.specs())
         return tuple(self._registry.tools)

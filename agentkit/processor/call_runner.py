@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from agentkit.events import (
     ApprovalRequired,
@@ -35,6 +35,7 @@ from agentkit.processor.maybe_output import OutputRule
 from agentkit.processor.start_queue import Gate, StartQueue
 from agentkit.processor.tool_run import Outcome
 from agentkit.processor.tooltask import GRACE, ToolTask
+from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.result import ToolContext, ToolResult
 from agentkit.tool.suspension import SuspendedCall
 
@@ -72,7 +73,6 @@ class CallRunner:
     """
 
     terminated = False
-    text_is_output = False  # whether the response's text is the run's output, so that the other calls did not run
 
     def __init__(
         self,
@@ -96,7 +96,6 @@ class CallRunner:
         self.skipped: set[int] = set()  # calls that have answers, and whose tools never took a step
         self._inbox = Inbox() if inbox is None else inbox
         self.waiting = StartQueue(gate, self._inbox.wake, sequential=config.strategy == "sequential")
-        self._config = config
         self._contexts = contexts
         self._scope = scope
         self._admission = Admission(registry, config, AuthorErrors() if faults is None else faults, added, judge)
@@ -104,8 +103,8 @@ class CallRunner:
         attended = attended and config.attended
         self.approvals = Approvals(config, contexts, faults, approved, attended=attended, allows=allows)
         self._running: set[ToolTask] = set()
-        self.output = output
-        """How the run's output is recognized; None if it is not expected, or decided."""
+        self.output: OutputRule | Literal["text"] | None = output
+        """How the run's output is recognized; "text" if the response's text turned out to be it; else None."""
 
     @property
     def idle(self) -> bool:
@@ -119,7 +118,7 @@ class CallRunner:
         admitted = self._admission.admit(event)
         if type(admitted) is not AdmittedCall:
             return self._answer(admitted)  # type: ignore[arg-type]
-        if self.output is not None and admitted.tool is self.output.tool:  # nothing else decides about the output
+        if admitted.tool is self._output_tool:  # nothing else decides about the output
             self.waiting.calls.append(admitted)
             return None
         if admitted.tool.policy.terminates:
@@ -161,15 +160,19 @@ class CallRunner:
 
     def _consider(self, admitted: AdmittedCall) -> ToolEvent | None:
         """Let a call wait for a person if it must, or answer it; None if it may start, or that is not decided yet."""
-        if admitted.tool.policy.requires_approval is False and self._config.requires_approval is None:
+        if admitted.tool.policy.requires_approval is False and self._admission.config.requires_approval is None:
             return None
         required = self.approvals.ask(admitted, self._on_decision)
         return None if required is None else self._require(required)
 
     @property
+    def _output_tool(self) -> BoundTool | None:
+        return self.output.tool if isinstance(self.output, OutputRule) else None
+
+    @property
     def _outputs(self) -> list[AdmittedCall]:
         """The calls of the output's tool, until the response is over: then `choose_output` decides."""
-        tool = None if self.output is None else self.output.tool
+        tool = self._output_tool
         return [] if tool is None else [one for one in self.waiting.calls if one.tool is tool]
 
     def choose_output(self, calls: Sequence[ToolCall | None], text: str) -> Iterator[ToolEvent]:
@@ -180,7 +183,7 @@ class CallRunner:
             text: its text.
         """
         rule, held, self.output = self.output, self._outputs, None
-        if rule is None or not (held or (rule.skips and calls and rule.fits(text))):
+        if not isinstance(rule, OutputRule) or not (held or (rule.skips and calls and rule.fits(text))):
             return
         name = held[0].call.name if held else ""
         refused = {one.index: one.call for one in held}
@@ -192,8 +195,9 @@ class CallRunner:
             answer = not_run.NOT_FINAL.result(name=name)
         else:
             answer, refused = not_run.WITH_OUTPUT.result(), refused | dict(self._withdraw())
-            self.text_is_output = not held
-            if held:
+            if not held:
+                self.output = "text"
+            else:
                 self.waiting.calls.append(held[0])
                 del refused[held[0].index]
         for index, call in refused.items():
@@ -251,7 +255,7 @@ class CallRunner:
         try:
             context = self._contexts(admitted.call) if admitted.tool.takes_context else None
             with nullcontext() if self._scope is None else self._scope(admitted.call):
-                task = ToolTask(admitted, self._config, self._admission.faults, self._on_end)
+                task = ToolTask(admitted, self._admission.config, self._admission.faults, self._on_end)
                 self._running.add(task)  # only now: an exception before this would leave the call there for good
                 task.start(context)
         except BaseException:
@@ -399,6 +403,6 @@ class CallRunner:
 
     def _answer(self, event: ToolFailed | ToolSkipped) -> ToolEvent:
         call, result = event.call, event.result
-        shown = cap(result.parts, self._config.max_output, self._config.keep)
+        shown = cap(result.parts, self._admission.config.max_output, self._admission.config.keep)
         self.answers[event.index] = answer_as_made(call.id, call.name, shown, result.code)
         return event

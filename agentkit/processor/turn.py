@@ -41,6 +41,7 @@ from agentkit.messages import (
 from agentkit.processor.call_runner import CallRunner
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.inbox import Inbox, Source, SourceEnd
+from agentkit.processor.maybe_output import OutputRule
 from agentkit.processor.response import ResponseReader
 from agentkit.processor.sources import More, Sources
 from agentkit.processor.streams import EventStream
@@ -156,7 +157,7 @@ class Turn(EventStream[Event]):
     @property
     def text_is_output(self) -> bool:
         """Return whether the text is the run's output, so that the other calls did not run."""
-        return self._runner.text_is_output
+        return self._runner.output == "text"
 
     @property
     def finish(self) -> Finish:
@@ -243,7 +244,8 @@ class Turn(EventStream[Event]):
         self._reports_tool = kind in _OF_TOOLS
         if self._reports_tool:
             self._runner.unreported.discard(item.index)
-            return (item,)
+            late = kind is ApprovalRequired and item.index not in self._runner.approvals.pending  # it has its answer
+            return () if late else (item,)
         if kind is SourceEnd:
             return chain(self._end(item), self._choose_output()) if self._sources.ended is None else ()
         if self._finish is not None:  # cancelled
@@ -278,7 +280,7 @@ class Turn(EventStream[Event]):
     def _choose_output(self) -> Iterator[Event]:
         """Decide about the output, if the response is over. Lazy: its last calls are admitted before that."""
         runner, calls = self._runner, self._reader.record.calls
-        if self._sources.ended is not None and runner.output is not None and calls:
+        if self._sources.ended is not None and isinstance(runner.output, OutputRule) and calls:
             yield from runner.choose_output(calls, self.message.text)
 
     def _start_ready(self) -> Iterator[Event]:

@@ -220,7 +220,7 @@ def _image(image: ImagePart) -> str:
 
 
 def label(part: ImagePart | FilePart) -> str:
-    """What stands for an image or a file in a text for people: `[image: image/png]`, `[document: report.pdf]`."""
+    """The words for an image or a file in a text for people: `[image: image/png]`, `[document: report.pdf]`."""
     kind, name = (part.kind, part.name) if isinstance(part, FilePart) else ("image", "")
     return f"[{kind}: {name or part.url or part.media_type}]"
 

@@ -26,6 +26,7 @@ import pytest
 import agentkit
 from agentkit import (
     Agent,
+    FilePart,
     ImagePart,
     ProviderError,
     ResponseProcessor,
@@ -94,7 +95,7 @@ OBJECTS: dict[str, Any] = {
         agent, agent.run_sync("Hi"), agent.stream("Hi"), ResponseProcessor(registry).process(no_events()), threads,
         registry, registry.tools["ask"], call, answer, ToolContext("c1", "ask"), Tool(), SystemMessage("Be brief."),
         UserMessage("Hi"), AssistantMessage("Hi"), ToolMessage("c1", "ask", (TextPart("yes"),)), TextPart("a"),
-        ImagePart(url="https://a.b/c.png"), ThinkingPart("hm"), Text("a"), Thinking("hm"), Markup("<a>"),
+        ImagePart(url="https://a.b/c.png"), FilePart(url="https://a.b/c.pdf", media_type="application/pdf"), ThinkingPart("hm"), Text("a"), Thinking("hm"), Markup("<a>"),
         ProviderBlock("openai", {}), CallStart(0, "ask"), ArgumentDelta(0, "a"), CallEnd(0, call),
         CallError(0, "invalid_json", "bad", call), CallQuoted(call), Usage(), ModelSelected("a"), Finish("stop"), ToolStarted(0, call),
         ToolCompleted(0, call, answer, 0.1), ToolFailed(0, call, answer, 0.1), ToolSkipped(0, call, answer),

@@ -20,7 +20,7 @@ PACKAGES = (
     *("agentkit.telemetry", "agentkit.testing", "agentkit.threads", "agentkit.tool"),
 )
 APART = ("errors.install_command", "messages.answer_as_made", "messages.call_as_read", "messages.response_as_read")
-APART += ("events.event", "messages.show_value", "messages.text_as_made")
+APART += ("events.event", "errors.show_value", "messages.text_as_made")
 """What modules without a list of public names share with the rest of the package."""
 
 NAMED = (type, FunctionType)

@@ -293,7 +293,7 @@ def test_every_folder_of_rollouts_is_a_room() -> None:
 )
 def test_ready_made_tools_and_examples_use_the_public_api(file: Path) -> None:
     rooms = ("", ".messages", ".events", ".errors", ".models", ".testing", ".sandbox", ".rollout", ".interop.mcp")
-    rooms += (".gateway.events", ".interop.verl", ".interop.open_instruct")
+    rooms += (".agent", ".gateway.events", ".interop.verl", ".interop.open_instruct")
     public = {f"agentkit{room}" for room in rooms}
     modules = {
         node.module

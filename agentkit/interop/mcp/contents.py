@@ -154,7 +154,7 @@ def answer_of(result: ToolResult, parts: ResultContent, returned: ReturnedType |
     if not result.ok:
         return CallToolResult(content=content, is_error=True)
     if returned is not None:
-        structured = returned.structured(result.output)
+        structured = returned.structure(result.output)
     else:
         value = None if isinstance(result.output, str) else plain(result.output)
         structured = value if isinstance(value, dict) else None  # a list or a number has no place there

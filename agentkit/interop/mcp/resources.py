@@ -1,4 +1,4 @@
-"""What a server offers besides tools: resources, which are read by their URI, and prompts, which a user chooses.
+"""The other things that a server offers: resources, which are read by their URI, and prompts, which a user chooses.
 
 Their descriptions, names and contents come from the server and are as untrusted as those of its tools: amounts are
 bounded, secrets redacted, control characters escaped, and invisible characters replaced.

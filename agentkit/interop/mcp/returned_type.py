@@ -25,14 +25,14 @@ _OURS: Final = (ToolResult, TextPart, ImagePart)  # they decide themselves what 
 
 @dataclass(frozen=True, slots=True)
 class ReturnedType:
-    """What a tool returns: the schema of its structured results, and whether a value is `wrapped` under `RESULT`."""
+    """The schema of a tool's structured results, and whether a value is `wrapped` under `RESULT`."""
 
     schema: Mapping[str, Any]
     wrapped: bool
     checker: Validator
 
-    def structured(self, output: Any) -> dict[str, Any] | None:
-        """A tool's output as structured content; None if it does not have the declared type."""
+    def structure(self, output: Any) -> dict[str, Any] | None:
+        """Return a tool's output as structured content; None if it does not have the declared type."""
         value = plain(output)
         value = {RESULT: value} if self.wrapped else value
         return value if self.checker.is_valid(value) else None
