@@ -65,7 +65,7 @@ class AllowingThreads:
 
         Args:
             thread_id: the thread.
-            rule: one of `allow_rules`; the name of a tool revokes all its rules.
+            rule: one of `allow_rules`, or its text as printed; the name of a tool revokes all its rules.
 
         Raises:
             ConfigError: there is no such rule.
@@ -74,7 +74,7 @@ class AllowingThreads:
 
         def without(metadata: Body) -> Body:
             rules = rules_in(metadata)
-            left = [one for one in rules if (one.tool != rule if isinstance(rule, str) else one.key != rule.key)]
+            left = [one for one in rules if (rule not in (one.tool, str(one)) if isinstance(rule, str) else one.key != rule.key)]
             if len(left) == len(rules):
                 there = "; ".join(map(str, rules)) or "none"
                 raise ConfigError(f"revoke: thread {thread_id!r} has no rule {str(rule)!r} (rules: {there})")

@@ -167,6 +167,24 @@ def test_a_reply_is_guarded_once_it_fits_the_output_type() -> None:
         _ = result.output
 
 
+def test_a_guard_reads_the_text_that_the_result_would_have() -> None:
+    class Answer(BaseModel):
+        text: str
+
+    def careful(reply: AssistantMessage, run: RunStream[Any]) -> AskAgain | None:
+        return AskAgain("promise nothing") if "refund" in reply.text else None
+
+    rude, fine = (ToolCall("", "final_result", {"text": text}) for text in ("We refund you.", "We look at it."))
+    agent = Agent(
+        ScriptedModel([["Here it is.", rude], fine]),
+        output_type=Answer,
+        output_mode="tool",
+        guards=Guards(reply=[careful]),
+    )
+    result = agent.run_sync("It broke.")
+    assert (result.text, result.output, result.turns) == ('{"text": "We look at it."}', Answer(text="We look at it."), 2)
+
+
 def test_the_call_that_ends_a_run_is_guarded_as_its_reply() -> None:
     @openapi_schema(terminates=True)
     def submit(answer: str) -> str:
