@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from agentkit.events import SourceEvent
-from agentkit.messages import Message
+from agentkit.messages import MarkupPart, Message, SystemMessage, TextPart, ThinkingPart, ToolCall
 from agentkit.models.render_cache import RenderCache
 from agentkit.toolspec import OutputSchema, ToolSpec
 
 if TYPE_CHECKING:
     from agentkit.formats.format import Format
+
+_TEXTS: Final = (TextPart, ThinkingPart, MarkupPart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,26 @@ class ModelRequest:
     output_schema: OutputSchema | None = None
     written: Set[str] = frozenset()
     rendered: RenderCache = field(default_factory=RenderCache, repr=False, compare=False)
+
+    def map_texts(self, change: Callable[[str], str]) -> Self:
+        """Return the request with all texts of its messages changed, those in arguments, results and thinking too.
+
+        Images, files, and blocks that only a provider reads stay as they are.
+        """
+        return replace(self, messages=[_map_texts(message, change) for message in self.messages])
+
+
+def _map_texts(message: Message, change: Callable[[str], str]) -> Message:
+    from agentkit.formats.control import in_strings
+
+    def changed(part: Any) -> Any:
+        if isinstance(part, ToolCall):
+            return replace(part, arguments=in_strings(part.arguments, change), raw=change(part.raw))
+        return replace(part, text=change(part.text)) if isinstance(part, _TEXTS) else part
+
+    if isinstance(message, SystemMessage):
+        return SystemMessage(change(message.content))
+    return replace(message, content=tuple(map(changed, message.content)))
 
 
 class Model(Protocol):
