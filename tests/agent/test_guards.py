@@ -17,14 +17,18 @@ from agentkit import (
     Guards,
     ModelRequest,
     OutputError,
+    ProcessorConfig,
     Refused,
+    TextPart,
     ToolCall,
+    ToolRegistry,
     openapi_schema,
 )
 from agentkit.agent import RunEnded, RunStream, TurnStarted
 from agentkit.errors import ProviderError
 from agentkit.events import Finish
 from agentkit.formats import get
+from agentkit.formats.write import render_calls
 from agentkit.messages import AssistantMessage, ToolMessage, UserMessage, user
 from agentkit.models.text import text_messages
 from agentkit.testing import ScriptedModel
@@ -140,7 +144,35 @@ def test_what_a_guard_changes_in_a_request_in_place_has_no_effect() -> None:
     ]
 
 
-def test_tools_that_a_guard_takes_away_are_not_offered_and_none_forbids_calls() -> None:
+@pytest.mark.parametrize("format", [None, "hermes", "xml"])
+@pytest.mark.parametrize("offered_tools", [None, 1])
+def test_only_the_tools_that_a_guard_left_in_the_request_can_be_called(
+    format: str | None, offered_tools: int | None
+) -> None:
+    def only_look(request: ModelRequest, run: RunStream[Any]) -> ModelRequest:
+        return replace(request, tools=[tool for tool in request.tools if tool.name != "add"])
+
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    added: list[int] = []
+
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        added.append(a + b)
+        return a + b
+
+    raw = "" if format is None else render_calls(get(format), [ADD], ToolRegistry(add).specs())
+    model = ScriptedModel([replace(ADD, raw=raw), "3"], format=format)
+    options: dict[str, Any] = {"offered_tools": offered_tools, "config": ProcessorConfig(requires_approval=True)}
+    result = Agent(model, [look, add], guards=Guards(request=[only_look]), **options).run_sync("Look, and add 1 and 2.")
+    assert (added, result.pending) == ([], ())
+    if (format, offered_tools) != ("xml", 1):  # there it is text
+        assert result.messages[2].content[0] == TextPart("not run: add was not offered")
+
+
+def test_a_guard_forbids_calls() -> None:
     def no_tools(request: ModelRequest, run: RunStream[Any]) -> ModelRequest:
         return replace(request, tool_choice="none")
 
@@ -218,7 +250,23 @@ def test_a_guard_reads_the_text_that_the_result_would_have() -> None:
         guards=Guards(reply=[careful]),
     )
     result = agent.run_sync("It broke.")
-    assert (result.text, result.output, result.turns) == ('{"text": "We look at it."}', Answer(text="We look at it."), 2)
+    assert (result.text, result.output, result.turns) == (
+        '{"text": "We look at it."}',
+        Answer(text="We look at it."),
+        2,
+    )
+
+
+@pytest.mark.parametrize("mode", ["schema", "tool"])
+@pytest.mark.parametrize("finish", ["length", "content_filter", "refusal"])
+def test_an_output_that_was_not_accepted_is_not_that_of_a_later_reply(finish: Any, mode: Any) -> None:
+    first = ToolCall("c", "final_result", {"n": 1}) if mode == "tool" else '{"n": 1}'
+    guards = Guards(reply=[lambda reply, run: None if "no" in reply.text else AskAgain("not 1")])
+    model = ScriptedModel([first, ["I have no", Finish(finish)]])
+    result = Agent(model, output_type=dict[str, int], output_mode=mode, guards=guards).run_sync("?")
+    assert (result.finish, result.text) == (finish, "I have no")
+    with pytest.raises(OutputError):
+        _ = result.output
 
 
 def test_the_call_that_ends_a_run_is_guarded_as_its_reply() -> None:
