@@ -209,6 +209,7 @@ class Progress:
             reply.error,
             reply.guard_reason,
             spent.estimated,
+            spent.cost if spent.budget.prices else None,
             self._delegated,
             reply.value if reply.accepted or reply.value is None else (),
             {id: AskedFor(tool.digest, seen) for id, (tool, seen) in asked.items() if tool is not None},

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from agentkit.events import SourceEvent
-from agentkit.messages import MarkupPart, Message, SystemMessage, TextPart, ThinkingPart, ToolCall
+from agentkit.messages import MarkupPart, Message, TextPart, ThinkingPart, ToolCall
 from agentkit.models.render_cache import RenderCache
 from agentkit.toolspec import OutputSchema, ToolSpec
 
 if TYPE_CHECKING:
     from agentkit.formats.format import Format
-
-_TEXTS: Final = (TextPart, ThinkingPart, MarkupPart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +52,30 @@ class ModelRequest:
     def map_texts(self, change: Callable[[str], str]) -> Self:
         """Return the request with all texts of its messages changed, those in arguments, results and thinking too.
 
-        Images, files, and blocks that only a provider reads stay as they are.
+        A number in arguments becomes text if its text changes. Images, files, and blocks that only a provider reads
+        stay as they are.
         """
         return replace(self, messages=[_map_texts(message, change) for message in self.messages])
 
 
 def _map_texts(message: Message, change: Callable[[str], str]) -> Message:
-    from agentkit.formats.control import in_strings
+    def changed(value: Any) -> Any:
+        match value:
+            case str():
+                return change(value)
+            case int() | float() if change(str(value)) != str(value):
+                return change(str(value))
+            case dict():
+                return {change(key): changed(inner) for key, inner in value.items()}
+            case list() | tuple():
+                return type(value)(map(changed, value))
+            case ToolCall():
+                return replace(value, arguments=changed(value.arguments), raw=change(value.raw))
+            case TextPart() | ThinkingPart() | MarkupPart():
+                return replace(value, text=change(value.text))
+        return value
 
-    def changed(part: Any) -> Any:
-        if isinstance(part, ToolCall):
-            return replace(part, arguments=in_strings(part.arguments, change), raw=change(part.raw))
-        return replace(part, text=change(part.text)) if isinstance(part, _TEXTS) else part
-
-    if isinstance(message, SystemMessage):
-        return SystemMessage(change(message.content))
-    return replace(message, content=tuple(map(changed, message.content)))
+    return replace(message, content=changed(message.content))
 
 
 class Model(Protocol):

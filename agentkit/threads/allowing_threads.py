@@ -44,7 +44,7 @@ class AllowingThreads:
             registry: has the tool; by default the manager's. Pass `agent.registry` for a thread that an agent answers.
 
         Raises:
-            ConfigError: there is no such tool.
+            ConfigError: there is no such tool, or it can have no call that the rule covers.
         """
         refuse("allow", {"thread_id": thread_id, "rule": rule, "registry": registry}, _BOUNDS)
         bound = bound_to(rule, self.registry if registry is None else registry)

@@ -93,17 +93,18 @@ def test_a_refused_request_is_not_sent_and_ends_the_run() -> None:
 @pytest.mark.parametrize("format", [None, "hermes"])
 def test_what_a_guard_hides_is_nowhere_in_the_request(format: str | None) -> None:
     def hide(request: ModelRequest, run: RunStream[Any]) -> ModelRequest:
-        return request.map_texts(lambda text: text.replace('"4711"', "[code]"))
+        return request.map_texts(lambda text: text.replace('"4711"', "[code]").replace("815", "[n]"))
 
-    def echo(text: str) -> str:
+    def echo(text: str, n: int) -> str:
         """Repeat a text."""
         return text
 
-    turns = [["The code is", ToolCall("c", "echo", {"text": '"4711"'})], "Done."]
+    turns = [["The code is", ToolCall("c", "echo", {"text": '"4711"', "n": 815})], "Done."]
     model = ScriptedModel(turns, format=format)
     Agent(model, [echo], system='Say "4711".', guards=Guards(request=[hide])).run_sync('"4711"?')
     sent = repr(model.requests[1].messages)
-    assert ("4711" in sent, sent.count("[code]")) == (False, 4)  # instructions, prompt, argument, result
+    assert sent.count("[code]") == 4  # instructions, prompt, argument, result
+    assert ("4711" in sent, "815" in sent) == (False, False)
 
 
 def test_the_text_of_a_call_whose_arguments_a_guard_changed_is_not_sent() -> None:
