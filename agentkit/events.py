@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from agentkit.tool.result import ToolResult
 
 __all__ = [
-    "ApprovalRequired", "ArgumentDelta", "CallEnd", "CallError", "CallQuoted", "CallStart", "ErrorCode", "Event",
-    "Finish", "FinishReason", "InventedResult", "Markup", "ModelSelected", "ProviderBlock", "SourceEvent", "Text",
-    "Thinking", "ToolCall", "ToolCompleted", "ToolEvent", "ToolFailed", "ToolSkipped", "ToolStarted", "UnreadCall",
-    "Usage", "from_json", "merge", "to_json",
+    "ApprovalRequired", "ArgumentDelta", "CallEnd", "CallError", "CallQuoted", "CallStart", "Event", "Finish",
+    "FinishReason", "InventedResult", "Markup", "ModelSelected", "ProviderBlock", "SourceEvent", "Text", "Thinking",
+    "ToolCompleted", "ToolEvent", "ToolFailed", "ToolSkipped", "ToolStarted", "UnreadCall", "Usage", "from_json",
+    "merge", "to_json",
 ]  # fmt: skip
 
 FinishReason = Literal[

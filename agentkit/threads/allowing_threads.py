@@ -74,7 +74,11 @@ class AllowingThreads:
 
         def without(metadata: Body) -> Body:
             rules = rules_in(metadata)
-            left = [one for one in rules if (rule not in (one.tool, str(one)) if isinstance(rule, str) else one.key != rule.key)]
+            left = [
+                one
+                for one in rules
+                if (rule not in (one.tool, str(one)) if isinstance(rule, str) else one.key != rule.key)
+            ]
             if len(left) == len(rules):
                 there = "; ".join(map(str, rules)) or "none"
                 raise ConfigError(f"revoke: thread {thread_id!r} has no rule {str(rule)!r} (rules: {there})")
