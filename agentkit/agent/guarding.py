@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from contextlib import aclosing
 from copy import deepcopy
 from dataclasses import replace
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,7 @@ from agentkit.agent.cancellation import in_time
 from agentkit.agent.decisions import Approved, Denied, call_hash
 from agentkit.agent.guards import AskAgain, AskPerson, Guards, Refused
 from agentkit.events import SourceEvent
-from agentkit.messages import AssistantMessage, ToolCall
+from agentkit.messages import AssistantMessage, Message, ToolCall
 from agentkit.models.base import Model, ModelRequest
 from agentkit.models.render_cache import RenderCache
 from agentkit.processor import not_run
@@ -82,7 +83,8 @@ class RunGuards:
             nonlocal sent
             if isinstance(answer, Refused):
                 return answer
-            sent = replace(answer, rendered=RenderCache())  # what was made of other messages must not be sent
+            messages = _with_new_sources(answer.messages, sent.messages)
+            sent = replace(answer, messages=messages, rendered=RenderCache())  # what was rendered of others is not sent
             return None
 
         try:
@@ -200,6 +202,21 @@ async def _answer(guard: Callable[..., Any], given: Callable[[], tuple[Any, Any]
     if error is not None:
         raise _GuardFailed(f"raised {type(error).__name__}") from error
     return answer
+
+
+def _with_new_sources(messages: Sequence[Message], before: Sequence[Message]) -> list[Message]:
+    """Return messages in which a call has no `raw` if a guard changed its arguments: those are sent instead."""
+    old = {call.id: call.arguments for call in chain.from_iterable(map(_calls, before))}
+
+    def renewed(part: Any) -> Any:
+        is_old = not isinstance(part, ToolCall) or part.arguments == old.get(part.id, part.arguments)
+        return part if is_old else replace(part, raw="")
+
+    return [replace(one, content=tuple(map(renewed, one.content))) if _calls(one) else one for one in messages]
+
+
+def _calls(message: Message) -> tuple[ToolCall, ...]:
+    return message.calls if isinstance(message, AssistantMessage) else ()
 
 
 def _copied(request: ModelRequest) -> ModelRequest:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final, Self
 
+from agentkit.checks.tool_names import FIND_TOOLS
 from agentkit.messages import AssistantMessage, Message, UserMessage
 from agentkit.tool.bound_tool import bind_function
 from agentkit.tool.declare import openapi_schema
@@ -24,9 +25,6 @@ from agentkit.toolspec import ToolSpec
 if TYPE_CHECKING:
     from agentkit.agent.plan import Plan
     from agentkit.formats.format import Format
-
-FIND_TOOLS: Final = "find_tools"
-"""The name of the tool with which a model finds others."""
 
 _DESCRIPTION: Final = (
     "Find more tools. You see only some of the {count} tools that you can use. If none of them does what is needed, "

@@ -30,6 +30,7 @@ from agentkit.events import Finish
 from agentkit.formats import get
 from agentkit.formats.write import render_calls
 from agentkit.messages import AssistantMessage, ToolMessage, UserMessage, user
+from agentkit.models.text import text_messages
 from agentkit.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -87,6 +88,41 @@ def test_a_refused_request_is_not_sent_and_ends_the_run() -> None:
     result = Agent(model, [add], guards=Guards(request=[refuses]), hooks=[hook]).run_sync("1 + 2?")
     assert (result.finish, result.guard_reason, len(model.requests)) == ("refused_by_guard", "3 is secret", 1)
     assert [(one.finish, one.guard_reason) for one in ended] == [("refused_by_guard", "3 is secret")]
+
+
+@pytest.mark.parametrize("format", [None, "hermes"])
+def test_what_a_guard_hides_is_nowhere_in_the_request(format: str | None) -> None:
+    def hide(request: ModelRequest, run: RunStream[Any]) -> ModelRequest:
+        return request.map_texts(lambda text: text.replace('"4711"', "[code]").replace("815", "[n]"))
+
+    def echo(text: str, n: int) -> str:
+        """Repeat a text."""
+        return text
+
+    turns = [["The code is", ToolCall("c", "echo", {"text": '"4711"', "n": 815})], "Done."]
+    model = ScriptedModel(turns, format=format)
+    Agent(model, [echo], system='Say "4711".', guards=Guards(request=[hide])).run_sync('"4711"?')
+    sent = repr(model.requests[1].messages)
+    assert sent.count("[code]") == 4  # instructions, prompt, argument, result
+    assert ("4711" in sent, "815" in sent) == (False, False)
+
+
+def test_the_text_of_a_call_whose_arguments_a_guard_changed_is_not_sent() -> None:
+    def hide(request: ModelRequest, run: RunStream[Any]) -> ModelRequest:
+        first, *others = request.messages
+        hidden = [
+            replace(m, content=[replace(call, arguments={"a": 0, "b": 0}) for call in m.calls])
+            if isinstance(m, AssistantMessage)
+            else m
+            for m in others
+        ]
+        return replace(request, messages=[first, *hidden])
+
+    model = ScriptedModel([ADD, "3"], format="hermes")
+    Agent(model, [add], guards=Guards(request=[hide])).run_sync("1 + 2?")
+    assert text_messages(model.requests[1].messages, get("hermes"), [])[1] == AssistantMessage(
+        '\n<tool_call>\n{"name": "add", "arguments": {"a": 0, "b": 0}}\n</tool_call>\n'
+    )
 
 
 def test_what_a_guard_changes_in_a_request_in_place_has_no_effect() -> None:
@@ -198,6 +234,28 @@ def test_a_reply_is_guarded_once_it_fits_the_output_type() -> None:
     assert seen == ['{"name": "Ulm"}']
     with pytest.raises(OutputError, match="finish='refused_by_guard': a village"):
         _ = result.output
+
+
+def test_a_guard_reads_the_text_that_the_result_would_have() -> None:
+    class Answer(BaseModel):
+        text: str
+
+    def careful(reply: AssistantMessage, run: RunStream[Any]) -> AskAgain | None:
+        return AskAgain("promise nothing") if "refund" in reply.text else None
+
+    rude, fine = (ToolCall("", "final_result", {"text": text}) for text in ("We refund you.", "We look at it."))
+    agent = Agent(
+        ScriptedModel([["Here it is.", rude], fine]),
+        output_type=Answer,
+        output_mode="tool",
+        guards=Guards(reply=[careful]),
+    )
+    result = agent.run_sync("It broke.")
+    assert (result.text, result.output, result.turns) == (
+        '{"text": "We look at it."}',
+        Answer(text="We look at it."),
+        2,
+    )
 
 
 @pytest.mark.parametrize("mode", ["schema", "tool"])

@@ -362,6 +362,19 @@ def test_a_thread_that_has_its_output_is_over(
         check(sent if not isinstance(sent, tuple) else sent[-1])
 
 
+async def _say_twice(agent: Agent[Any, City]) -> RunResult[City]:
+    async with ThreadManager(":memory:") as threads:
+        await threads.say("t", "Where?", agent=agent, client_id="1")
+        await threads.say("t", "Thanks.", ScriptedModel(["Bye."]))
+        return await threads.say("t", "Where?", agent=agent, client_id="1")
+
+
+def test_a_message_that_is_said_again_gets_the_stored_output() -> None:
+    model = ScriptedModel([["Here it is.", final(GOOD)]])
+    stored = asyncio.run(_say_twice(Agent(model, output_type=City, output_mode="tool")))
+    assert (stored.finish, stored.text, stored.output) == ("stop", JSON, ULM)
+
+
 def test_a_thread_whose_process_died_gets_its_output(tmp_path: Path) -> None:
     """At each of its writes, done or not."""
 
