@@ -552,3 +552,8 @@ def test_a_forced_call_beside_thinking_is_asked_for_as_auto() -> None:
     tape = Replay([GOOD["anthropic"]])
     answer(tape.model("anthropic:m", extra={"thinking": {"type": "adaptive"}}), tools=[tool], tool_choice="required")
     assert tape.requests[0]["tool_choice"] == {"type": "auto"}
+
+
+def test_a_misspelt_kind_is_refused() -> None:
+    with pytest.raises(ConfigError, match="kind='quota'.: expected one of authentication, permission, "):
+        ProviderError("busy", kind="quota", provider="openai")  # type: ignore[arg-type]
