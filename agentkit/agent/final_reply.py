@@ -59,11 +59,14 @@ class FinalReply:
         self._tool = tool
         self._correction: str | None = None
 
+    def forget(self) -> None:
+        """Forget the output: the model is asked for another reply."""
+        self.value, self.called = None if self._expected is None else (), ""
+
     def misfits(self, reply: str, reason: RunFinish) -> bool:
         """Return True if this reply is complete and does not fit the output type."""
         if self._expected is None or reason in _NO_REPLY:
             return False
-        self.called = ""
         if reason == "length":
             self.error = "the reply was cut off at its token limit"
             return False

@@ -97,6 +97,7 @@ class Progress:
         that is not an answer. `repeated` says that this repeats the last request, with a shorter conversation.
         """
         last, self._outcome = self._outcome, None
+        self._reply.forget()
         if self._earlier.finish is not None:
             self._earlier = self._earlier._replace(finish=None)
         asking = self._reply.asking

@@ -18,12 +18,12 @@ from agentkit.gateway.foreign_parts import file_of, put_back
 from agentkit.gateway.wire_fields import PROVIDERS, fields_for
 from agentkit.messages import FilePart
 from agentkit.models import anthropic, messages_wire, openai, responses, responses_wire
-from agentkit.models.anthropic import max_tokens_with, messages_body
+from agentkit.models.anthropic import max_tokens_with
 from agentkit.models.base import ModelRequest
 from agentkit.models.files_taken import FilesTaken, check_file
+from agentkit.models.messages_body import media_block, messages_body
 from agentkit.models.messages_wire import MessagesWire
 from agentkit.models.openai import ChatWire, chat_body, chunks_of
-from agentkit.models.provider import offered_schemas
 from agentkit.models.provider_errors import RequestInfo, broken_off, kind_of_codes, kind_of_status
 from agentkit.models.refused_replies import refused_reply
 from agentkit.models.response_body import ResponseBody, Unreadable
@@ -31,7 +31,7 @@ from agentkit.models.responses import responses_body
 from agentkit.models.responses_wire import ResponsesWire
 from agentkit.models.stream_errors import ErrorInStream
 from agentkit.models.valid_history import output_in_prompt
-from agentkit.models.wire import Wire, WireEvent
+from agentkit.models.wire import Wire, WireEvent, offered_schemas
 from agentkit.schemas import flavours
 
 MAX_REPLY: Final = 64 * 1024 * 1024
@@ -78,7 +78,7 @@ FORMS: Final[Mapping[WireName, _WireForm]] = {
         lambda s: MessagesWire("anthropic", s),
         messages_wire.events_of,
         anthropic.FILES,
-        anthropic.media_block,
+        media_block,
     ),
 }
 

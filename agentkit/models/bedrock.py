@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import threading
-import urllib.parse
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, closing
 from dataclasses import replace
@@ -16,18 +15,17 @@ from typing import Any, Final
 
 from agentkit.errors import ConfigError, ProviderError, ProviderErrorKind, install_command
 from agentkit.models import prefill, valid_history
-from agentkit.models.anthropic import messages_body
 from agentkit.models.base import ModelRequest
-from agentkit.models.bedrock_body import check_media, content_of, converse_body
+from agentkit.models.bedrock_body import FILES, content_of, converse_body
 from agentkit.models.boto_calls import BotoCall, watch_connections
 from agentkit.models.caching import add_marks
 from agentkit.models.converse_wire import ConverseWire, events_of
+from agentkit.models.messages_body import messages_body
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.provider import CONNECT_TIMEOUT
 from agentkit.models.response_body import Unreadable
 from agentkit.models.sdk_model import Reception, SdkModel
-from agentkit.models.secrets import MIN_SECRET, Address, is_secret
-from agentkit.models.wire import Wire, WireEvent, items_of, mapping_of, text_of
+from agentkit.models.wire import Wire, WireEvent, mapping_of, text_of
 from agentkit.schemas import flavours
 
 KINDS: Final[Mapping[str, ProviderErrorKind]] = {
@@ -58,7 +56,7 @@ _ANY: Final = "us-east-1"  # a region for the signature, which another server do
 MAX_REASON: Final = 500  # characters
 MAX_CONNECTIONS: Final = 100  # that are kept open
 _KEY: Final = "AWS_BEARER_TOKEN_BEDROCK"
-_SECRETS: Final = (_KEY, "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+_SECRETS: Final = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 
 class BedrockModel(SdkModel):
@@ -73,6 +71,8 @@ class BedrockModel(SdkModel):
     """
 
     prefix = "bedrock"
+    files = FILES
+    wire = ConverseWire
 
     def __init__(self, model: str, settings: ModelSettings | None = None) -> None:
         super().__init__(model, settings)
@@ -80,25 +80,14 @@ class BedrockModel(SdkModel):
             raise ConfigError(f"{self.name} needs boto3: {install_command('bedrock')}")
         if self.settings.http_client is not None:
             raise ConfigError(f"{self.name}: boto3 takes no http_client; it has settings for proxies and certificates")
-        try:
-            self._address = Address.of(self.settings.base_url or _HOME)
-        except ValueError:
-            raise ConfigError(f"{self.name}: base_url must be a URL such as http://127.0.0.1:4566") from None
-        server = urllib.parse.urlsplit(self._address.url).netloc
-        self.provider = self.prefix if server.endswith((".amazonaws.com", ".amazonaws.com.cn")) else server
-        headers = [value for name, value in (self.settings.headers or {}).items() if is_secret(name)]
-        keys = [self.settings.api_key or "", *(os.environ.get(name, "") for name in _SECRETS)]
-        self._hide([*keys, *headers, *self._address.secrets])
-
-    def _hide(self, secrets: list[str]) -> None:
-        if fresh := [one for one in secrets if len(one) >= MIN_SECRET and one not in self._secrets]:
-            super()._hide([*self._secrets, *fresh])
+        self._set_address(self.settings.base_url or _HOME, ".amazonaws.com", ".amazonaws.com.cn")
+        self._api_key = self._stripped_key(self.settings.api_key or os.environ.get(_KEY), _KEY)
+        self._hide(self._api_key, *map(os.environ.get, _SECRETS))
 
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
         output = request.output_schema
         if output is not None and not (_CONSTRAINED.search(self.model) and flavours.anthropic_output(output)):
             request = valid_history.output_in_prompt(request, constrained=False)
-        check_media(self.name, request.messages)
         if request.tool_choice == "none":  # which the API does not have
             request = replace(request, tools=(), tool_choice="auto")
         body = messages_body(request, self.model, self.provider, content_of)
@@ -112,15 +101,10 @@ class BedrockModel(SdkModel):
         if thinking.get("type") in ("enabled", "adaptive") and mapping_of(body.get("toolConfig")).get("toolChoice"):
             body["toolConfig"] = {"tools": body["toolConfig"]["tools"]}  # Claude thinks only if it need not call
 
-    def _wire(self, body: Mapping[str, Any]) -> Wire:
-        tools = [mapping_of(one.get("toolSpec")) for one in items_of(mapping_of(body.get("toolConfig")).get("tools"))]
-        schemas = {text_of(t.get("name")): mapping_of(mapping_of(t.get("inputSchema")).get("json")) for t in tools}
-        return ConverseWire(self.provider, schemas)
-
     def _made_client(self) -> _Client:
         url = self._address.url if self.settings.base_url else None
         headers = {**self._address.headers, **(self.settings.headers or {})}
-        return _Client(self.name, url, headers, self.settings, self._hide)
+        return _Client(self.name, url, self._api_key, headers, self.settings.timeout, self._hide)
 
     async def _wire_events(
         self, client: Any, body: dict[str, Any], wire: Wire, received: Reception
@@ -153,8 +137,9 @@ class _Client:
     Args:
         name: the model string.
         url: another server than the service; None for that of the region.
+        key: of Bedrock; None signs with credentials.
         headers: further ones.
-        settings: the model's.
+        timeout: seconds.
         hide: is given the credentials, which must not be shown.
     """
 
@@ -162,14 +147,13 @@ class _Client:
         self,
         name: str,
         url: str | None,
+        key: str | None,
         headers: Mapping[str, str],
-        settings: ModelSettings,
-        hide: Callable[[list[str]], None],
+        timeout: float,
+        hide: Callable[..., None],
     ) -> None:
-        self._name, self._url, self._settings = name, url, settings
-        self._key = settings.api_key or os.environ.get(_KEY)
-        self._headers = {**({"Authorization": f"Bearer {self._key}"} if self._key else {}), **headers}
-        self._hide = hide
+        self._name, self._url, self._key, self._timeout, self._hide = name, url, key, timeout, hide
+        self._headers = {**({"Authorization": f"Bearer {key}"} if key else {}), **headers}
         self._lock = threading.Lock()
         self._credentials: Any = None
         self._client: Any = None
@@ -211,7 +195,7 @@ class _Client:
         from botocore.config import Config
         from botocore.exceptions import NoCredentialsError
 
-        session, url, timeout = boto3.Session(), self._url, self._settings.timeout
+        session, url, timeout = boto3.Session(), self._url, self._timeout
         self._credentials = None if self._key else session.get_credentials()
         if not (self._key or self._credentials or url):
             raise NoCredentialsError
@@ -235,7 +219,7 @@ class _Client:
     def _note_credentials(self) -> None:
         """Keep the credentials out of errors and logs; boto3 renews them before they expire."""
         if self._credentials is not None:
-            self._hide([one for one in self._credentials.get_frozen_credentials()[:3] if one])
+            self._hide(*self._credentials.get_frozen_credentials()[:3])
 
     def _add_headers(self, request: Any, **_: Any) -> None:
         for name, value in self._headers.items():

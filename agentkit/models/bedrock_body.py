@@ -9,14 +9,11 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from mimetypes import guess_type
 from typing import Any, Final
 
-from agentkit.checks.keys import shown_url
 from agentkit.checks.unicode import clean
-from agentkit.errors import ConfigError
-from agentkit.messages import FilePart, ImagePart, Message, TextPart, ToolMessage, UserMessage, UserPart
-from agentkit.models.files_taken import TEXTS, FilesTaken, check_files
+from agentkit.messages import FilePart, ImagePart, TextPart, UserPart
+from agentkit.models.files_taken import TEXTS, FilesTaken, image_type
 from agentkit.models.wire import items_of, mapping_of
 
 _OFFICE: Final = "application/vnd.openxmlformats-officedocument"
@@ -41,29 +38,12 @@ FORMATS: Final[Mapping[str, str]] = {
 """The API's names of media types; any other text is `txt`. Source: its types `ImageFormat`, `DocumentFormat`, …"""
 
 _FILES: Final = (*(one for one in FORMATS if not one.startswith("image/")), *TEXTS)
-FILES: Final = FilesTaken(_FILES, _FILES)
+FILES: Final = FilesTaken(_FILES, _FILES, [one for one in FORMATS if one.startswith("image/")], "s3://")
 
 _POINT: Final[Mapping[str, Any]] = {"cachePoint": {"type": "default"}}
 _NOT_IN_NAME: Final = re.compile(r"[^a-zA-Z0-9()\[\]-]+")
 _NO_OUTPUT: Final = {"text": "(no output)"}  # an empty list and a blank text are refused
 _WITH_DOCUMENT: Final = {"text": "(the document)"}  # "A text block must be included when using documents."
-
-
-def check_media(model: str, messages: Iterable[Message]) -> None:
-    """Refuse images and files that the API does not take.
-
-    Raises:
-        ConfigError: it names the type or the URL, and what the API takes.
-    """
-    said = [message for message in messages if isinstance(message, UserMessage | ToolMessage)]
-    for part in (part for message in said for part in message.content if not isinstance(part, TextPart)):
-        if part.url is not None and not part.url.startswith(("s3://", "data:")):
-            url = shown_url(part.url)
-            raise ConfigError(f"{model}: takes no URL but s3://…, found {url!r}; pass the bytes as data=")
-        if isinstance(part, ImagePart) and (kind := _media_type(part)) not in FORMATS:
-            images = ", ".join(one for one in FORMATS if one.startswith("image/"))
-            raise ConfigError(f"{model}: takes no image ({kind}); it takes {images}")
-    check_files(model, said, FILES)
 
 
 def content_of(parts: Sequence[UserPart]) -> Iterator[dict[str, Any]]:
@@ -74,17 +54,11 @@ def content_of(parts: Sequence[UserPart]) -> Iterator[dict[str, Any]]:
                 yield {"type": "text", "text": clean(part.text)}
             continue
         kind = "image" if isinstance(part, ImagePart) else part.kind
-        block = {"format": FORMATS.get(_media_type(part), "txt"), "source": _source(part)}
+        media_type = image_type(part) if isinstance(part, ImagePart) else part.media_type
+        block = {"format": FORMATS.get(media_type, "txt"), "source": _source(part)}
         if isinstance(part, FilePart) and kind == "document":
             block["name"] = _NOT_IN_NAME.sub(" ", part.name)[:150].strip() or kind
         yield {"type": kind, kind: block}
-
-
-def _media_type(part: ImagePart | FilePart) -> str:
-    """The type of a part; that of an image's URL is in it."""
-    if isinstance(part, FilePart) or part.url is None:
-        return part.media_type
-    return guess_type(part.url)[0] or part.media_type
 
 
 def _source(part: ImagePart | FilePart) -> dict[str, Any]:

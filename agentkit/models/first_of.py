@@ -15,6 +15,7 @@ from agentkit.errors import ConfigError, ProviderError, ProviderErrorKind
 from agentkit.events import ModelSelected, SourceEvent, Usage
 from agentkit.foreign.absent import suggest_attributes
 from agentkit.models.base import Model, ModelRequest, close, continues, names
+from agentkit.models.files_taken import FileRefused
 from agentkit.models.model_strings import model
 
 if TYPE_CHECKING:
@@ -102,16 +103,21 @@ class ModelChain(Closing):
                     selected, shown = True, shown or type(event) not in _UNSEEN
                     yield event
                 return
-            except ProviderError as error:
-                if shown or error.kind not in PASSED_ON or at == order[-1]:
+            except (ProviderError, FileRefused) as error:
+                passed_on = isinstance(error, FileRefused) or error.kind in PASSED_ON
+                if shown or not passed_on or at == order[-1]:
                     error.args = ("; before that, ".join((str(error), *failed)),)
                     raise
-                failed = (*failed, f"{member.name}: {error}")
-                if error.kind in ("rate_limit", "overloaded") and error.retry_after is not None:
-                    self._limited[at] = self._clock() + error.retry_after
+                failed = (*failed, str(error) if isinstance(error, FileRefused) else f"{member.name}: {error}")
+                self._note_limit(at, error)
                 _LOG.warning("%s; the next model is asked: %s", failed[-1], self.name)
             finally:
                 await close(events)
+
+    def _note_limit(self, at: int, error: ProviderError | FileRefused) -> None:
+        limited = isinstance(error, ProviderError) and error.kind in ("rate_limit", "overloaded")
+        if limited and error.retry_after is not None:
+            self._limited[at] = self._clock() + error.retry_after
 
     def _order(self) -> list[int]:
         """Return the members' places in the order in which they are asked, the limited ones last."""

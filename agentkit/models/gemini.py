@@ -36,7 +36,6 @@ from agentkit.models.provider import RemoteModel
 from agentkit.models.render_cache import RenderCache, Taken
 from agentkit.models.sent_requests import RawResponse, SentRequests
 from agentkit.models.vendors import GOOGLE, VERTEX
-from agentkit.models.wire import items_of, mapping_of, text_of
 from agentkit.schemas import flavours
 
 FILES: Final = FilesTaken(*(("text/*", "application/*", "audio/*", "video/*"),) * 2)
@@ -202,6 +201,7 @@ class GeminiModel(RemoteModel):
 
     prefix = "gemini"
     files = FILES
+    wire = GeminiWire
     vendor = GOOGLE
     as_streamed = staticmethod(events_of)
 
@@ -220,11 +220,6 @@ class GeminiModel(RemoteModel):
         limits = {"maxOutputTokens": self._max_tokens(request), "temperature": self._temperature(request)}
         body["generationConfig"] |= {name: value for name, value in limits.items() if value is not None}
         return body
-
-    def _wire(self, body: Mapping[str, Any]) -> GeminiWire:
-        tools = [one for tool in items_of(body.get("tools")) for one in items_of(tool.get("functionDeclarations"))]
-        schemas = {text_of(one.get("name")): mapping_of(one.get("parametersJsonSchema")) for one in tools}
-        return GeminiWire(self.provider, schemas)
 
     def _made_client(self) -> SentRequests:
         try:

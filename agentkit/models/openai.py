@@ -35,12 +35,21 @@ from agentkit.models.files_taken import TEXTS, FilesTaken, name_of
 from agentkit.models.finishes import finish, meaning, retracts
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.native import NativeCalls
-from agentkit.models.provider import RemoteModel, offered_schemas
+from agentkit.models.provider import RemoteModel
 from agentkit.models.render_cache import RenderCache, Taken
 from agentkit.models.servers import SERVERS
 from agentkit.models.stream_errors import ErrorInStream, raise_error
 from agentkit.models.vendors import OPENAI
-from agentkit.models.wire import DONE, WireEvent, items_of, json_text_of, mapping_of, openai_usage, text_of
+from agentkit.models.wire import (
+    DONE,
+    WireEvent,
+    items_of,
+    json_text_of,
+    mapping_of,
+    offered_schemas,
+    openai_usage,
+    text_of,
+)
 from agentkit.schemas import flavours
 
 _AUDIO: Final = {"audio/wav": "wav", "audio/mpeg": "mp3"}

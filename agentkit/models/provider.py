@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import urllib.parse
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from agentkit.checks.keys import shown_url
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.models import error_bodies
 from agentkit.models.decompression import ACCEPT, decompress
@@ -22,15 +20,13 @@ from agentkit.models.model_options import ModelSettings
 from agentkit.models.response_body import ResponseBody, Unreadable
 from agentkit.models.schemes import other_scheme
 from agentkit.models.sdk_model import Reception, SdkModel
-from agentkit.models.secrets import MIN_SECRET, Address, is_secret
+from agentkit.models.secrets import is_secret
 from agentkit.models.stream_errors import ErrorInStream
 from agentkit.models.vendors import Vendor
-from agentkit.models.wire import Wire, WireEvent, items_of, mapping_of, text_of
+from agentkit.models.wire import Wire, WireEvent
 
 if TYPE_CHECKING:
     import httpx2
-
-_IN_NO_HEADER: Final = re.compile(r"[^\t\x20-\x7e]")
 
 PLACEHOLDER_KEY: Final = "no-key"
 """Sent to a compatible server if no key is set; the SDKs require one, local servers ignore it."""
@@ -62,15 +58,10 @@ class RemoteModel(SdkModel):
         super().__init__(model, settings)
         vendor = self.vendor
         url = self.settings.base_url or os.environ.get(vendor.url_variable) or vendor.home
-        try:
-            self._address = Address.of(url)
-        except ValueError:
-            raise self._no_url(url) from None  # the cause may show the credentials
-        server = urllib.parse.urlsplit(self._address.url).netloc
-        home = urllib.parse.urlsplit(vendor.home).netloc
-        self.provider = self.prefix if f".{server}".endswith(f".{home}") else server
+        self._set_address(url, f".{urllib.parse.urlsplit(vendor.home).netloc}")
         self._api_key = self._find_key()
-        self._hide(self._find_secrets())
+        logins = [os.environ.get(name) for name in vendor.login_variables if is_secret(name)]
+        self._hide(None if self._api_key == PLACEHOLDER_KEY else self._api_key, *logins)
 
     @property
     def is_vendor_api(self) -> bool:
@@ -157,22 +148,12 @@ class RemoteModel(SdkModel):
         damaged = (json.JSONDecodeError, UnicodeDecodeError, Unreadable)
         return (self.vendor.errors(), *connection, *damaged, ErrorInStream)
 
-    def _no_url(self, found: str) -> ConfigError:
-        return ConfigError(
-            f"{self.name}: base_url must be a URL such as http://127.0.0.1:8000/v1, found {shown_url(found)!r}"
-        )
-
     def _find_key(self) -> str | None:
         variable = self.vendor.key_variable
         found = self.settings.api_key or os.environ.get(self.vendor.first_key_variable) or os.environ.get(variable)
-        key = (found or "").strip(" \t\r\n")  # a file's line end
-        if _IN_NO_HEADER.search(key):
-            raise ConfigError(
-                f"the API key of {self.name} has a character that no HTTP header can have (a line break, a control "
-                f"character, or one that is not ASCII): check {variable}, or api_key="
-            )
+        key = self._stripped_key(found, variable)
         if key or any(map(os.environ.get, self.vendor.login_variables)):
-            return key or None
+            return key
         if not self.is_official_host:
             return PLACEHOLDER_KEY
         raise ConfigError(
@@ -180,19 +161,6 @@ class RemoteModel(SdkModel):
             f"api_key=. A compatible server without keys only needs base_url="
         )
 
-    def _find_secrets(self) -> list[str]:
-        """Collect the secrets that must not be seen in an error: the key, and all other credentials."""
-        found = [self._api_key or "", *self._address.secrets]
-        found += [value for name, value in (self.settings.headers or {}).items() if is_secret(name)]
-        found += [os.environ.get(name, "") for name in self.vendor.login_variables if is_secret(name)]
-        return [s for s in found if len(s) >= MIN_SECRET and s != PLACEHOLDER_KEY]
-
     def _complete(self, body: dict[str, Any]) -> None:
         if not body.get("stream"):
             body.pop("stream_options", None)  # refused without `stream`, which `extra` may have turned off
-
-
-def offered_schemas(body: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The schemas of a request's tools by name, regardless of where in a tool its API has them."""
-    tools = [mapping_of(tool.get("function")) or tool for tool in items_of(body.get("tools"))]
-    return {text_of(t.get("name")): mapping_of(t.get("parameters", t.get("input_schema"))) for t in tools}

@@ -29,7 +29,7 @@ from agentkit.messages import (
 from agentkit.models import prefill, valid_history
 from agentkit.models.base import ModelRequest
 from agentkit.models.files_taken import FilesTaken, name_of
-from agentkit.models.provider import RemoteModel, offered_schemas
+from agentkit.models.provider import RemoteModel
 from agentkit.models.render_cache import RenderCache, Taken
 from agentkit.models.responses_wire import ResponsesWire, events_of
 from agentkit.models.vendors import OPENAI
@@ -186,6 +186,7 @@ class ResponsesModel(RemoteModel):
     vendor = OPENAI
     method = "responses"
     files = FILES
+    wire = ResponsesWire
     as_streamed = staticmethod(events_of)
 
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
@@ -194,6 +195,3 @@ class ResponsesModel(RemoteModel):
         said = body["input"] if self.continues else prefill.complete(body["input"])
         limit, temperature = self._max_tokens(request), self._temperature(request)
         return {**body, "input": said, "max_output_tokens": limit, "temperature": temperature}
-
-    def _wire(self, body: Mapping[str, Any]) -> ResponsesWire:
-        return ResponsesWire(self.provider, offered_schemas(body))

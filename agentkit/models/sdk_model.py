@@ -7,13 +7,16 @@ SDKs' own retries are off, so that there is one policy.
 from __future__ import annotations
 
 import logging
+import re
 import sys
+import urllib.parse
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Protocol
 
+from agentkit.checks.keys import shown_url
 from agentkit.checks.missing_await import Closing
 from agentkit.checks.unicode import escape_controls, has_surrogate
 from agentkit.errors import ConfigError, ProviderError
@@ -21,16 +24,17 @@ from agentkit.events import CallStart, SourceEvent, Usage
 from agentkit.foreign.absent import suggest_attributes
 from agentkit.models.base import ModelRequest
 from agentkit.models.clients import Clients
-from agentkit.models.files_taken import FilesTaken, check_files
+from agentkit.models.files_taken import FilesTaken, fit_files
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.provider_errors import PartialResponse, RequestInfo, broken_off, no_calls, provider_error
 from agentkit.models.refused_replies import refused_reply
 from agentkit.models.retry import Retry
-from agentkit.models.secrets import watch_logs
-from agentkit.models.wire import Wire, WireEvent
+from agentkit.models.secrets import MIN_SECRET, Address, is_secret, watch_logs
+from agentkit.models.wire import Wire, WireEvent, offered_schemas
 
 _LOG: Final = logging.getLogger("agentkit.models")
 
+_IN_NO_HEADER: Final = re.compile(r"[^\t\x20-\x7e]")
 _NOTHING: Final = Usage()
 _SENT: Final = ("messages", "input", "contents")  # the fields in which the APIs have the conversation
 
@@ -71,6 +75,8 @@ class SdkModel(Closing, ABC):
     """The prefix of the model string."""
     files: FilesTaken
     """The files that it takes."""
+    wire: ClassVar[type[Wire]]
+    """Reads a response."""
     provider: str
     """The provider, or the host of another server. Its blocks are sent back to no other."""
 
@@ -86,10 +92,37 @@ class SdkModel(Closing, ABC):
         self._retry = Retry(times=self.settings.max_retries)
         self._clients = Clients(owned=self.settings.http_client is None)
 
-    def _hide(self, secrets: list[str]) -> None:
-        """Keep these secrets out of errors and logs."""
-        self._secrets = secrets
-        watch_logs(self, secrets)
+    def _set_address(self, url: str, *homes: str) -> None:
+        """Note the server's URL; the provider is named after it, unless it is in one of the provider's domains."""
+        try:
+            self._address = Address.of(url)
+        except ValueError:
+            raise self._no_url(url) from None  # the cause may show the credentials
+        server = urllib.parse.urlsplit(self._address.url).netloc
+        self.provider = self.prefix if f".{server}".endswith(homes) else server
+
+    def _no_url(self, found: str) -> ConfigError:
+        return ConfigError(
+            f"{self.name}: base_url must be a URL such as http://127.0.0.1:8000/v1, found {shown_url(found)!r}"
+        )
+
+    def _stripped_key(self, found: str | None, variable: str) -> str | None:
+        """A key without the white space around it, such as a file's line end; None if there is no other character."""
+        key = (found or "").strip(" \t\r\n")
+        if _IN_NO_HEADER.search(key):
+            raise ConfigError(
+                f"the API key of {self.name} has a character that no HTTP header can have (a line break, a control "
+                f"character, or one that is not ASCII): check {variable}, or api_key="
+            )
+        return key or None
+
+    def _hide(self, *secrets: str | None) -> None:
+        """Keep secrets out of errors and logs: these, and those in the address and the headers."""
+        headers = [value for name, value in (self.settings.headers or {}).items() if is_secret(name)]
+        found = dict.fromkeys([*secrets, *self._address.secrets, *headers])
+        if fresh := [one for one in found if one and len(one) >= MIN_SECRET and one not in self._secrets]:
+            self._secrets = [*self._secrets, *fresh]
+            watch_logs(self, self._secrets)
 
     def __repr__(self) -> str:
         return f"<{self.name}>" if self.is_official_host else f"<{self.name} at {self.provider}>"
@@ -129,7 +162,6 @@ class SdkModel(Closing, ABC):
         Raises:
             ConfigError: the conversation is empty, or has a file that the model does not take.
         """
-        check_files(self.name, request.messages, self.files)
         body = self._body(request)
         if not any(map(body.get, _SENT)):
             raise ConfigError(f"{self.name}: nothing to send: the conversation has no message with any content")
@@ -214,7 +246,7 @@ class SdkModel(Closing, ABC):
 
         Two objects without a common key are joined: a field such as `text` or `output_config` has several settings.
         """
-        merged = self._asked(request)
+        merged = self._asked(replace(request, messages=fit_files(self.name, request.messages, self.files)))
         for extra in (self.settings.extra or {}, request.extra):
             for key, value in extra.items():
                 own = merged.get(key)
@@ -244,9 +276,9 @@ class SdkModel(Closing, ABC):
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
         """The request's body, without the extra fields."""
 
-    @abstractmethod
     def _wire(self, body: Mapping[str, Any]) -> Wire:
         """The state machine for the response to one request."""
+        return self.wire(self.provider, offered_schemas(body))
 
     @abstractmethod
     def _wire_events(

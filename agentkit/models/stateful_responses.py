@@ -19,7 +19,6 @@ from agentkit.events import CallEnd, CallError, Finish, ProviderBlock, SourceEve
 from agentkit.messages import AssistantMessage, Message, ProviderPart, ToolCall
 from agentkit.models.base import ModelRequest
 from agentkit.models.native import provider_block
-from agentkit.models.provider import offered_schemas
 from agentkit.models.responses import STATE, ResponsesModel, reply_items
 from agentkit.models.responses_wire import ResponsesWire
 from agentkit.models.wire import text_of
@@ -45,9 +44,11 @@ class _StatefulWire(ResponsesWire):
 class StatefulResponses(ResponsesModel):
     """A model on the Responses API that continues the responses which the provider has stored (`store` is on)."""
 
+    wire = _StatefulWire
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
         """Answer a request; sent in full if the provider refuses to continue the last response."""
-        whole = self._asked(request)["input"]
+        whole = self._body(request).get("input") or []
         by_hand = not _BY_HAND.isdisjoint([*(self.settings.extra or ()), *request.extra])
         continued = {} if by_hand else _continued(request.messages, whole, self.provider)
         for fields in (continued, {}) if continued else ({},):
@@ -82,9 +83,6 @@ class StatefulResponses(ResponsesModel):
                         state = {"items": len(whole), "digest": _digest(whole, "".join(said), calls)}
                         yield ProviderBlock(self.provider, {"type": STATE, "id": id, **state})
                 yield event
-
-    def _wire(self, body: Mapping[str, Any]) -> ResponsesWire:
-        return _StatefulWire(self.provider, offered_schemas(body))
 
 
 def _continued(messages: Sequence[Message], whole: Sequence[Any], provider: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The interface of the three providers' wires, and how their fields are read.
+"""The interface of the providers' wires, and how their fields are read.
 
 A wire is a state machine: `feed(wire event) -> events`, no I/O, no SDK. A whole response goes through the same machine,
 as the wire events in which it would have been streamed.
@@ -20,7 +20,14 @@ DONE: Final[WireEvent] = {"[DONE]": True}
 
 
 class Wire(Protocol):
-    """One response of one provider, as a state machine."""
+    """One response of one provider, as a state machine.
+
+    Args:
+        provider: the provider that wrote the blocks.
+        schemas: those of the offered tools, by name.
+    """
+
+    def __init__(self, provider: str, schemas: Mapping[str, Mapping[str, Any]]) -> None: ...
 
     @property
     def done(self) -> bool:
@@ -73,6 +80,20 @@ def count_of(value: object) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, int) and value > 0 else 0
+
+
+def offered_schemas(body: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The schemas of a request's tools by name, regardless of where its API has them."""
+    listed = items_of(body.get("tools")) or items_of(mapping_of(body.get("toolConfig")).get("tools"))
+    where = ("functionDeclarations", "function", "toolSpec")
+    inner = [next(filter(None, map(tool.get, where)), tool) for tool in listed]
+    return {text_of(tool.get("name")): _schema(tool) for one in inner for tool in items_of(one)}
+
+
+def _schema(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    names = ("parameters", "input_schema", "parametersJsonSchema", "inputSchema")
+    found = next((mapping_of(tool[name]) for name in names if name in tool), {})
+    return mapping_of(found.get("json")) if "inputSchema" in tool else found
 
 
 def make_usage(*, prompt: int, reply: int, cached: int, written: int, reasoning: int, total: int = 0) -> Usage:

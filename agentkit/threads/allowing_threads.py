@@ -57,7 +57,7 @@ class AllowingThreads:
         Raises:
             ThreadNotFound: there is no such thread.
         """
-        refuse("allowed", {"thread_id": thread_id}, _BOUNDS)
+        refuse("allow_rules", {"thread_id": thread_id}, _BOUNDS)
         return rules_in((await ask_store(self.store.get, thread_id)).metadata)
 
     async def revoke(self, thread_id: str, rule: AllowRule | str) -> None:

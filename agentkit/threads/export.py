@@ -11,8 +11,9 @@ from agentkit.agent import dicts_from
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError
 from agentkit.messages import Message
-from agentkit.models.anthropic import FILES, anthropic_messages
+from agentkit.models.anthropic import FILES
 from agentkit.models.files_taken import check_files
+from agentkit.models.messages_body import anthropic_messages
 from agentkit.models.text import text_messages
 from agentkit.threads.store import Log
 from agentkit.tool.codec import to_json

@@ -18,7 +18,7 @@ from agentkit.errors import ConfigError, OutputError, StoreError
 from agentkit.events import CallEnd, Event, ToolCompleted, ToolStarted
 from agentkit.formats import CATALOG
 from agentkit.messages import Message, ToolMessage, user
-from agentkit.models.anthropic import anthropic_messages
+from agentkit.models.messages_body import anthropic_messages
 from agentkit.models.openai import chat_messages
 from agentkit.models.responses import responses_input
 from agentkit.testing import ScriptedModel

@@ -33,8 +33,8 @@ from agentkit.messages import (
     ToolMessage,
     user,
 )
-from agentkit.models.anthropic import anthropic_messages
 from agentkit.models.argument_text import ArgumentText
+from agentkit.models.messages_body import anthropic_messages
 from agentkit.models.openai import chat_messages
 from agentkit.models.responses import responses_input
 from agentkit.toolspec import OutputSchema, ToolSpec

@@ -32,9 +32,9 @@ from agentkit.messages import (
     user,
 )
 from agentkit.models import ModelRequest, model
-from agentkit.models.anthropic import anthropic_messages
 from agentkit.models.bedrock import BedrockModel
 from agentkit.models.bedrock_body import content_of, converse_messages
+from agentkit.models.messages_body import anthropic_messages
 from agentkit.models.model_options import ModelSettings
 from agentkit.toolspec import OutputSchema, ToolSpec
 

@@ -12,8 +12,8 @@ from wire_rules import check_anthropic
 
 from agentkit.messages import AssistantMessage, ImagePart, Message, SystemMessage, TextPart, ToolCall, ToolMessage, user
 from agentkit.models import ModelRequest
-from agentkit.models.anthropic import messages_body
 from agentkit.models.caching import add_marks
+from agentkit.models.messages_body import messages_body
 from agentkit.testing import Replay
 from agentkit.toolspec import ToolSpec
 

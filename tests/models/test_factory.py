@@ -15,16 +15,32 @@ import pytest
 
 from agentkit import Agent, models
 from agentkit.errors import ConfigError
-from agentkit.models import AnthropicModel, OpenAIModel, ResponsesModel, TextCalling, model
+from agentkit.models import (
+    AnthropicModel,
+    BedrockModel,
+    GeminiModel,
+    OpenAIModel,
+    ResponsesModel,
+    TextCalling,
+    model,
+)
 from agentkit.models.model_strings import PROVIDERS
 from agentkit.models.provider import PLACEHOLDER_KEY, RemoteModel
+from agentkit.models.sdk_model import SdkModel
+from agentkit.models.vendors import VERTEX
 
+KEYS = {
+    "openai": "OPENAI_API_KEY",
+    "responses": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+    "bedrock": "AWS_BEARER_TOKEN_BEDROCK",
+}
 VARIABLES = (
-    "OPENAI_API_KEY",
-    "OPENAI_BASE_URL",
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_BASE_URL",
+    *KEYS.values(),
+    *("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"),
     *AnthropicModel.vendor.login_variables,
+    *VERTEX.login_variables,
 )
 
 
@@ -36,9 +52,15 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("openai:gpt-5", OpenAIModel), ("responses:gpt-5", ResponsesModel), ("anthropic:claude-x", AnthropicModel)],
+    [
+        ("openai:gpt-5", OpenAIModel),
+        ("responses:gpt-5", ResponsesModel),
+        ("anthropic:claude-x", AnthropicModel),
+        ("gemini:gemini-x", GeminiModel),
+        ("bedrock:arn:aws:bedrock:us-east-1:1:inference-profile/x:0", BedrockModel),
+    ],
 )
-def test_model_strings(name: str, kind: type[RemoteModel]) -> None:
+def test_model_strings(name: str, kind: type[SdkModel]) -> None:
     made = model(name, api_key="k")
     assert isinstance(made, kind)
     assert (made.name, made.format) == (name, None)
@@ -54,7 +76,7 @@ def test_text_calling_by_keyword() -> None:
     assert (made.name, made.format) == ("openai:gpt-5", "xml")
 
 
-@pytest.mark.parametrize("name", ["gemini:x", "openai:", "openai", "", ":x"])
+@pytest.mark.parametrize("name", ["cohere:x", "openai:", "openai", "", ":x"])
 def test_unknown_model_strings(name: str) -> None:
     with pytest.raises(ConfigError, match="openai:, responses:, anthropic:, gemini:, bedrock: and the model's name"):
         model(name, api_key="k")
@@ -67,7 +89,7 @@ def test_forgotten_prefix() -> None:
 
 @pytest.mark.parametrize(
     ("name", "variable"),
-    [("openai:m", "OPENAI_API_KEY"), ("responses:m", "OPENAI_API_KEY"), ("anthropic:m", "ANTHROPIC_API_KEY")],
+    [(f"{prefix}:m", variable) for prefix, variable in KEYS.items() if prefix != "bedrock"],  # boto3 finds its own
 )
 def test_missing_key(name: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=f"set the environment variable {variable}, or pass api_key="):
@@ -94,7 +116,7 @@ KEY = "hunter2-company-token"
     + ["\ufeff" + KEY],
 )
 def test_a_key_that_no_header_can_have_is_refused_unseen(name: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    variable = "ANTHROPIC_API_KEY" if name == "anthropic" else "OPENAI_API_KEY"
+    variable = KEYS[name]
     with pytest.raises(ConfigError, match=r"the API key of .* has a character that no HTTP header can have") as e:
         model(f"{name}:m", api_key=key)
     assert not any(part in str(e.value) for part in (KEY[:7], KEY[7:]))
@@ -108,7 +130,7 @@ def test_a_key_that_no_header_can_have_is_refused_unseen(name: str, key: str, mo
 @pytest.mark.parametrize("around", [("", "\n"), ("", "\r\n"), (" ", " "), ("\t", "")])
 def test_white_space_around_a_key_is_not_part_of_it(name: str, around: tuple[str, str]) -> None:
     made = model(f"{name}:m", api_key=KEY.join(around))
-    assert isinstance(made, RemoteModel)
+    assert isinstance(made, RemoteModel | BedrockModel)
     assert (made._api_key, KEY in made._secrets) == (KEY, True)
 
 
@@ -203,7 +225,7 @@ def test_each_prefix_is_a_module_with_its_model() -> None:
     """One table: what the package offers by name, and what checkers see, follows from it."""
     for prefix, name in PROVIDERS.items():
         made = model(f"{prefix}:m", api_key="k")
-        assert isinstance(made, RemoteModel)
+        assert isinstance(made, SdkModel)
         assert (type(made).__name__, type(made).__module__) == (name, f"agentkit.models.{prefix}")
         assert made.prefix == prefix
         assert name in models.__all__

@@ -15,13 +15,13 @@ from fake_upstream import FakeUpstream, Step, chunked, fake_upstream, head, unti
 from keep_alive import KEEP, KeepAlive
 from streams import answer, events_of
 
-from agentkit import Agent, Budget, ConfigError, Price, ProviderError, ThreadManager, ToolCall, first_of
+from agentkit import Agent, Budget, ConfigError, FilePart, Price, ProviderError, ThreadManager, ToolCall, first_of
 from agentkit.agent import TurnEnded
 from agentkit.events import Finish, ModelSelected, Text, Usage
 from agentkit.messages import AssistantMessage, user
 from agentkit.models import Model, ModelChain, ModelRequest, TextCalling, model
 from agentkit.models.base import continues
-from agentkit.testing import ScriptedModel
+from agentkit.testing import Replay, ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -404,6 +404,29 @@ def test_a_key_that_is_missing_is_found_at_once(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY"):
         first_of(ScriptedModel([]), "anthropic:claude-opus-4-8")
+
+
+VIDEO = FilePart(b"\0\0\0 ftyp", "video/mp4")
+
+
+def test_a_file_that_one_does_not_take_goes_to_the_next() -> None:
+    falls = {"candidates": [{"content": {"parts": [{"text": "A cup."}]}, "finishReason": "STOP"}]}
+    neither = first_of(Replay([]).model("openai:m"), Replay([]).model("anthropic:m"))
+    chain = first_of(neither, Replay([falls]).model("gemini:m"))
+    events, error = answer(chain, [user("What falls?", VIDEO)], stream=False)
+    assert error is None
+    (selected,) = (event for event in events if isinstance(event, ModelSelected))
+    assert selected.model == "gemini:m"
+    assert [one.partition("; it takes")[0] for one in selected.failed] == [
+        "anthropic:m: takes no video (video/mp4)",
+    ]
+    assert Text("A cup.") in events
+
+
+def test_a_file_that_nobody_takes_is_refused() -> None:
+    chain = first_of(Replay([]).model("openai:m"), Replay([]).model("anthropic:m"))
+    with pytest.raises(ConfigError, match=r"anthropic:m: takes no video .*; before that, openai:m: takes no video"):
+        Agent(chain).run_sync(["What falls?", VIDEO])
 
 
 def test_the_conversation_is_made_valid_for_each() -> None:

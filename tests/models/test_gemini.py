@@ -43,8 +43,8 @@ from agentkit.messages import (
     user,
 )
 from agentkit.models import model
-from agentkit.models.anthropic import anthropic_messages
 from agentkit.models.gemini import UNSIGNED, gemini_contents
+from agentkit.models.messages_body import anthropic_messages
 from agentkit.models.openai import chat_messages
 from agentkit.models.responses import responses_input
 from agentkit.testing import Recording, Replay

@@ -10,6 +10,8 @@ import pytest
 from growth import assert_linear, cpu_seconds
 
 from agentkit.events import CallEnd, CallError
+from agentkit.models.converse_wire import ConverseWire
+from agentkit.models.gemini_wire import GeminiWire
 from agentkit.models.messages_wire import MessagesWire
 from agentkit.models.openai import ChatWire
 from agentkit.models.responses import ResponsesWire
@@ -280,11 +282,101 @@ def test_messages(kind: str) -> None:
     assert_linear(run, 1_000)
 
 
+# ---------------------------------------------------------------- Gemini
+
+
+def candidate(*parts: dict[str, Any], reason: str | None = None) -> WireEvent:
+    end = {"finishReason": reason} if reason else {}
+    return {"candidates": [{"content": {"parts": list(parts)}, **end}]}
+
+
+def parts(*each: dict[str, Any], together: bool = False) -> Stream:
+    """Parts, each in an event of its own, or all in one."""
+
+    def stream(count: int) -> Iterator[WireEvent]:
+        if together:
+            yield candidate(*each * count)
+        else:
+            yield from (candidate(one) for _ in range(count) for one in each)
+        yield candidate(reason="STOP")
+
+    return stream
+
+
+CALL = {"functionCall": {"name": "get", "args": {"n": "some words", "m": 12345}}, "thoughtSignature": "QUJD"}
+
+GEMINI: dict[str, Stream] = {
+    "calls": parts(CALL),
+    "calls in one event": parts(CALL, together=True),
+    "text": parts(*[{"text": "Hm. "}] * 20),
+    "thinking": parts(*[{"text": "Hm. ", "thought": True}, {"text": "So. ", "thoughtSignature": "QUJD"}] * 8),
+    "code": parts({"executableCode": {"language": "PYTHON", "code": "1"}}, {"codeExecutionResult": {"output": "1"}}),
+}
+
+
+@pytest.mark.share(5)
+@pytest.mark.parametrize("kind", some(GEMINI))
+def test_gemini(kind: str) -> None:
+    def run(count: int) -> float:
+        return seconds(GeminiWire("gemini", TOOLS), GEMINI[kind](count))
+
+    assert_linear(run, 1_000)
+
+
+# ---------------------------------------------------------------- Converse
+
+
+def converse(kind: str, at: int, **fields: Any) -> WireEvent:
+    return {f"contentBlock{kind}": {"contentBlockIndex": at, **fields}}
+
+
+CONVERSE_END: list[WireEvent] = [{"messageStop": {"stopReason": "tool_use"}}, {"metadata": {"usage": {}}}]
+
+
+def uses(count: int) -> Iterator[WireEvent]:
+    for at in range(count):
+        yield converse("Start", at, start={"toolUse": {"toolUseId": f"c{at}", "name": "get"}})
+        yield from (converse("Delta", at, delta={"toolUse": {"input": text}}) for text in PIECES)
+        yield converse("Stop", at)
+    yield from CONVERSE_END
+
+
+def one_block(*deltas: dict[str, Any]) -> Stream:
+    """Very many deltas of one block."""
+
+    def stream(count: int) -> Iterator[WireEvent]:
+        yield from (converse("Delta", 0, delta=one) for _ in range(10 * count) for one in deltas)
+        yield converse("Stop", 0)
+        yield from CONVERSE_END
+
+    return stream
+
+
+CONVERSE: dict[str, Stream] = {
+    "calls": uses,
+    "text": one_block({"text": "Hm. "}, {"text": "So. "}),
+    "thinking": one_block({"reasoningContent": {"text": "Hm. "}}),
+    "signature in pieces": one_block({"reasoningContent": {"signature": "QUJD"}}),
+    "encrypted in pieces": one_block({"reasoningContent": {"redactedContent": b"some bytes"}}),
+}
+
+
+@pytest.mark.share(5)
+@pytest.mark.parametrize("kind", some(CONVERSE))
+def test_converse(kind: str) -> None:
+    def run(count: int) -> float:
+        return seconds(ConverseWire("bedrock", TOOLS), CONVERSE[kind](count))
+
+    assert_linear(run, 1_000)
+
+
 def test_the_many_calls_are_read() -> None:
     for wire, events in (
         (ChatWire("server", TOOLS, TOOLS), CHAT["in many pieces each"](1_000)),
         (ResponsesWire("server", TOOLS), RESPONSES["calls"](1_000)),
         (MessagesWire("anthropic", TOOLS), MESSAGES["calls"](1_000)),
+        (GeminiWire("gemini", TOOLS), GEMINI["calls"](1_000)),
+        (ConverseWire("bedrock", TOOLS), CONVERSE["calls"](1_000)),
     ):
         out = [made for event in events for made in wire.feed(event)] + wire.close()
         assert [e.index for e in out if isinstance(e, CallEnd | CallError)] == list(range(1_000))

@@ -23,8 +23,8 @@ from agentkit.messages import (
     user,
 )
 from agentkit.models import prefill
-from agentkit.models.anthropic import anthropic_messages
 from agentkit.models.base import ModelRequest, continues
+from agentkit.models.messages_body import anthropic_messages
 from agentkit.testing import Recording, Replay
 from agentkit.tool.registry import ToolRegistry
 

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import pytest
+from converse_server import Answer, converse_server
 from replay_server import ReplayServer
 from streams import answer
 
@@ -78,33 +79,46 @@ class Sleeps:
 # ---------------------------------------------------------------- refused
 
 
+STATUSES = [
+    (400, "bad_request"),
+    (401, "authentication"),
+    (402, "permission"),
+    (403, "permission"),
+    (404, "not_found"),
+    (408, "timeout"),
+    (409, "server"),
+    (413, "bad_request"),
+    (422, "bad_request"),
+    (429, "rate_limit"),
+    (500, "server"),
+    (502, "server"),
+    (503, "overloaded"),
+    (504, "timeout"),
+    (529, "overloaded"),
+]
+
+
 @pytest.mark.parametrize("prefix", PREFIXES)
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [
-        (400, "bad_request"),
-        (401, "authentication"),
-        (402, "permission"),
-        (403, "permission"),
-        (404, "not_found"),
-        (408, "timeout"),
-        (409, "server"),
-        (413, "bad_request"),
-        (422, "bad_request"),
-        (429, "rate_limit"),
-        (500, "server"),
-        (502, "server"),
-        (503, "overloaded"),
-        (504, "timeout"),
-        (529, "overloaded"),
-    ],
-)
+@pytest.mark.parametrize(("status", "kind"), STATUSES)
 def test_status(prefix: str, status: int, kind: str) -> None:
     headers = {"x-request-id": "r1", "request-id": "r1", "retry-after": "7"}
     error = refusal(Replay([Recording(REFUSED, status, headers)]), prefix)
     assert (error.kind, error.status, error.code, error.provider) == (kind, status, "some_error", prefix)
     assert str(error) == f"{prefix} {status} (some_error): No."
     assert (error.request_id, error.retry_after) == ("r1", 7.0)
+
+
+@pytest.mark.parametrize(("status", "kind"), STATUSES)
+def test_status_of_bedrock(status: int, kind: str) -> None:
+    headers = {"x-amzn-errortype": "SomeException", "retry-after": "7"}
+    with converse_server(Answer({"message": "No."}, status, headers)) as server:
+        made = server.model()
+        events, error = answer(made)
+    assert events == []
+    assert error is not None
+    assert (error.kind, error.status, error.code) == (kind, status, "SomeException")
+    assert str(error) == f"{made.provider} {status} (SomeException): No."
+    assert (error.request_id, error.retry_after) == ("req-1", 7.0)
 
 
 def test_redirect_that_leads_nowhere() -> None:
@@ -515,12 +529,29 @@ def test_one_model_serves_several_event_loops() -> None:
             },
         ),
         ("responses", 400, {"message": "Your input exceeds the context window of this model.", "code": None}),
+        (
+            "gemini",
+            400,
+            {
+                "code": 400,
+                "message": "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+                "status": "INVALID_ARGUMENT",
+            },
+        ),
     ],
-    ids=["anthropic", "anthropic-bytes", "openai", "deepseek", "responses"],
+    ids=["anthropic", "anthropic-bytes", "openai", "deepseek", "responses", "gemini"],
 )
 def test_a_conversation_that_is_too_long(prefix: str, status: int, error: dict[str, Any]) -> None:
     refused = refusal(Replay([Recording({"type": "error", "error": error}, status)]), prefix)
     assert (refused.kind, refused.status, refused.retryable) == ("too_long", status, False)
+
+
+@pytest.mark.parametrize("said", ["Input is too long for requested model.", "prompt is too long: 9 tokens > 8 maximum"])
+def test_a_conversation_that_is_too_long_for_bedrock(said: str) -> None:
+    with converse_server(Answer({"message": said}, 400, {"x-amzn-errortype": "ValidationException"})) as server:
+        _, refused = answer(server.model())
+    assert refused is not None
+    assert (refused.kind, refused.status, refused.retryable) == ("too_long", 400, False)
 
 
 def test_a_conversation_that_is_too_long_inside_a_stream() -> None:

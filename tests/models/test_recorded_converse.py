@@ -21,8 +21,8 @@ from wire_rules import check_converse
 from agentkit.events import CallEnd, Event, Finish, ProviderBlock, Text, Thinking, Usage
 from agentkit.messages import user
 from agentkit.models import ModelRequest
-from agentkit.models.anthropic import anthropic_messages
 from agentkit.models.bedrock_body import content_of, converse_messages
+from agentkit.models.messages_body import anthropic_messages
 from agentkit.processor import ResponseProcessor
 from agentkit.tool.registry import ToolRegistry
 

@@ -21,8 +21,8 @@ from agentkit.errors import ProviderError
 from agentkit.events import CallEnd, CallError, Event, Finish, Text, UnreadCall, Usage
 from agentkit.messages import Message, ToolCall, user
 from agentkit.models import ModelRequest
-from agentkit.models.anthropic import anthropic_messages
 from agentkit.models.gemini import gemini_contents
+from agentkit.models.messages_body import anthropic_messages
 from agentkit.models.openai import chat_messages
 from agentkit.models.responses import responses_input
 from agentkit.processor import ResponseProcessor

@@ -22,8 +22,8 @@ from agentkit.messages import (
     ToolMessage,
     user,
 )
-from agentkit.models.anthropic import anthropic_messages
 from agentkit.models.gemini import gemini_contents
+from agentkit.models.messages_body import anthropic_messages
 from agentkit.models.openai import chat_messages
 from agentkit.models.render_cache import Make, RenderCache
 from agentkit.models.responses import responses_input

@@ -19,7 +19,7 @@ from agentkit.messages import (
     UserMessage,
     user,
 )
-from agentkit.models.anthropic import anthropic_messages
+from agentkit.models.messages_body import anthropic_messages
 from agentkit.models.render_cache import RenderCache, Taken
 
 KINDS = {"code_execution": "server_tool_use", "web_search": "server_tool_use", "mcp": "mcp_tool_use"}

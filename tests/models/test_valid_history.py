@@ -20,8 +20,8 @@ from agentkit.messages import (
     user,
 )
 from agentkit.models import valid_history as history
-from agentkit.models.anthropic import anthropic_messages
 from agentkit.models.gemini import gemini_contents
+from agentkit.models.messages_body import anthropic_messages
 from agentkit.models.openai import chat_messages
 from agentkit.models.responses import responses_input
 

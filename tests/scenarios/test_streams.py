@@ -22,7 +22,7 @@ from agentkit.events import (
     ToolStarted,
 )
 from agentkit.messages import AssistantMessage, MarkupPart, Message, TextPart, ThinkingPart, ToolCall, user
-from agentkit.models.anthropic import anthropic_messages
+from agentkit.models.messages_body import anthropic_messages
 from agentkit.models.openai import chat_messages
 
 FILE = '<create-file file_path="a.txt">hi</create-file>'

@@ -26,7 +26,7 @@ from agentkit.events import (
     ToolStarted,
 )
 from agentkit.messages import AssistantMessage, ToolCall
-from agentkit.models.anthropic import anthropic_messages
+from agentkit.models.messages_body import anthropic_messages
 from agentkit.models.openai import chat_messages
 from agentkit.processor import ProcessorConfig
 from agentkit.testing import ScriptedModel

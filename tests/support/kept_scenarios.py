@@ -18,7 +18,7 @@ from agentkit.agent import RunResult
 from agentkit.errors import ErrorCode
 from agentkit.events import Finish, SourceEvent, Text
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage
-from agentkit.models.anthropic import anthropic_messages
+from agentkit.models.messages_body import anthropic_messages
 from agentkit.models.openai import chat_messages
 from agentkit.models.responses import responses_input
 from agentkit.processor import ProcessorConfig

@@ -18,9 +18,9 @@ from agentkit.agent import call_hash
 from agentkit.errors import ConfigError
 from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage
 from agentkit.models import valid_history as history
-from agentkit.models.anthropic import anthropic_messages, messages_body
 from agentkit.models.base import ModelRequest
 from agentkit.models.caching import add_marks
+from agentkit.models.messages_body import anthropic_messages, messages_body
 from agentkit.models.openai import chat_messages
 from agentkit.models.responses import responses_input
 from agentkit.models.text import text_messages
