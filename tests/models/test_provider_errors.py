@@ -14,7 +14,7 @@ from converse_server import Answer, converse_server
 from replay_server import ReplayServer
 from streams import answer
 
-from agentkit.errors import ProviderError
+from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import CallEnd, CallError, Finish, Text, Usage
 from agentkit.messages import user
 from agentkit.models import ModelRequest, model
