@@ -11,8 +11,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from agentkit.checks.missing_await import Closing
+from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError, ProviderError, ProviderErrorKind
 from agentkit.events import ModelSelected, SourceEvent, Usage
+from agentkit.foreign import argument_names
 from agentkit.foreign.absent import suggest_attributes
 from agentkit.models.base import Model, ModelRequest, close, continues, names
 from agentkit.models.files_taken import FileRefused
@@ -130,6 +132,7 @@ class ModelChain(Closing):
             await close(one)
 
 
+@takes(others=argument_names.FIRST_OF)
 def first_of(*models: Model | str) -> ModelChain:
     """Create a model that asks several in their order, until one answers.
 
