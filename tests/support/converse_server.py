@@ -106,6 +106,13 @@ def converse_server(*answers: Answer) -> Iterator[ConverseServer]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
+            try:
+                self.answer()
+            except ConnectionError:  # the client left while this was writing, or with bytes that it had not read
+                self.close_connection = True
+                seen.left.set()
+
+        def answer(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             seen.requests.append({"path": self.path, "headers": dict(self.headers), "body": body})
             seen.asked.set()
