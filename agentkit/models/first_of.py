@@ -11,8 +11,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from agentkit.checks.missing_await import Closing
+from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError, ProviderError, ProviderErrorKind
 from agentkit.events import ModelSelected, SourceEvent, Usage
+from agentkit.foreign import argument_names
 from agentkit.foreign.absent import suggest_attributes
 from agentkit.models.base import Model, ModelRequest, close, continues, names
 from agentkit.models.files_taken import FileRefused
@@ -44,8 +46,12 @@ class ModelChain(Closing):
     """
 
     def __init__(self, *models: Model | str, clock: Callable[[], float] = monotonic) -> None:
-        if not models or not all(isinstance(one, str) or hasattr(one, "stream") for one in models):
-            raise ConfigError("first_of(…) expects models or model strings: first_of('openai:gpt-5', other_model)")
+        wrong = [one for one in models if not (isinstance(one, str) or hasattr(one, "stream") and hasattr(one, "format"))]
+        if wrong or not models:
+            found = f"; found {wrong[0]!r:.60}" if wrong else ""
+            raise ConfigError(f"first_of(…) expects models or model strings: first_of('openai:gpt-5', model){found}")
+        if len({one if isinstance(one, str) else id(one) for one in models}) < len(models):
+            raise ConfigError("first_of(…): a model is given twice; a model repeats its requests itself, by max_retries")
         made = {at: model(one) for at, one in enumerate(models) if isinstance(one, str)}
         self._made: Sequence[Model] = tuple(made.values())
         self.models: tuple[Model, ...] = tuple(made.get(at, one) for at, one in enumerate(models))  # type: ignore[arg-type]
@@ -124,6 +130,7 @@ class ModelChain(Closing):
             await close(one)
 
 
+@takes(others=argument_names.FIRST_OF)
 def first_of(*models: Model | str) -> ModelChain:
     """Create a model that asks several in their order, until one answers.
 

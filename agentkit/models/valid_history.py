@@ -110,7 +110,7 @@ def _answered(messages: Sequence[Message], ids: IdRule, taken: Taken, written: C
             elif isinstance(part, ProviderPart) and part.call_id in fits:
                 part = replace(part, call_id=fits[part.call_id])
             content.append(part)
-        if answers and all(call.id in written for call in message.calls):
+        if answers and all(call.id in written and call.raw for call in message.calls):
             yield AssistantMessage(as_written(content))
             yield UserMessage(tuple(_in_words(answers)))
         else:
