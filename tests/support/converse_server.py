@@ -99,6 +99,15 @@ class ConverseServer:
 
 
 @contextmanager
+def noticing(left: threading.Event) -> Iterator[None]:
+    """A client may also leave while the server writes, or with bytes that it has not read."""
+    try:
+        yield
+    except ConnectionError:
+        left.set()
+
+
+@contextmanager
 def converse_server(*answers: Answer) -> Iterator[ConverseServer]:
     """A server that gives these answers in turn, and the last one again."""
 
@@ -106,32 +115,33 @@ def converse_server(*answers: Answer) -> Iterator[ConverseServer]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            seen.requests.append({"path": self.path, "headers": dict(self.headers), "body": body})
-            seen.asked.set()
-            answer = answers[min(len(seen.requests), len(answers)) - 1]
-            if answer.hangs == "at the start":
-                self.hang()
-                return
-            streamed = isinstance(answer.body, bytes)
-            data = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
-            self.send_response(answer.status)
-            kind = "application/vnd.amazon.eventstream" if streamed else "application/json"
-            for name, value in {"content-type": kind, "x-amzn-requestid": "req-1", **answer.headers}.items():
-                self.send_header(name, value)
-            if not streamed:
-                self.send_header("content-length", str(len(data)))
+            with noticing(seen.left):
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                seen.requests.append({"path": self.path, "headers": dict(self.headers), "body": body})
+                seen.asked.set()
+                answer = answers[min(len(seen.requests), len(answers)) - 1]
+                if answer.hangs == "at the start":
+                    self.hang()
+                    return
+                streamed = isinstance(answer.body, bytes)
+                data = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+                self.send_response(answer.status)
+                kind = "application/vnd.amazon.eventstream" if streamed else "application/json"
+                for name, value in {"content-type": kind, "x-amzn-requestid": "req-1", **answer.headers}.items():
+                    self.send_header(name, value)
+                if not streamed:
+                    self.send_header("content-length", str(len(data)))
+                    self.end_headers()
+                    self.wfile.write(data)
+                    return
+                self.send_header("transfer-encoding", "chunked")
                 self.end_headers()
-                self.wfile.write(data)
-                return
-            self.send_header("transfer-encoding", "chunked")
-            self.end_headers()
-            for piece in pieces(data, answer.cuts):
-                self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
-            if answer.hangs:
-                self.hang()
-            else:
-                self.wfile.write(b"0\r\n\r\n")
+                for piece in pieces(data, answer.cuts):
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+                if answer.hangs:
+                    self.hang()
+                else:
+                    self.wfile.write(b"0\r\n\r\n")
 
         def hang(self) -> None:
             self.connection.settimeout(10)
