@@ -114,7 +114,7 @@ def cell(wish: str, toolkit: str) -> str:
 
 
 def table(toolkits: list[str]) -> str:
-    """All wishes in these toolkits. A toolkit that is not installed has empty cells."""
+    """All wishes in these toolkits; the cells of a missing toolkit are empty."""
     rows = [["wish", *(f"{TOOLKITS[toolkit][0]} {installed(toolkit)}".strip() for toolkit in toolkits)]]
     rows.append(["---"] * len(rows[0]))
     for name, wish in WISHES.items():
