@@ -8,7 +8,7 @@ from typing import Any
 
 from agentkit import Agent, Approved, AskAgain, Denied, Guards, ToolCall, ToolContext
 from agentkit.agent import RunStream
-from agentkit.messages import AssistantMessage
+from agentkit.messages import AssistantMessage, ToolMessage
 from agentkit.testing import ScriptedModel
 
 
@@ -44,6 +44,7 @@ model = ScriptedModel(
 )
 agent = Agent(model, [write], name="clerk", guards=Guards(call=[inside], reply=[short]))
 result = agent.run_sync("Write the message of the day.")
-for message in result.messages[2:4]:
-    print(message.text)
+for message in result.messages:
+    if isinstance(message, ToolMessage):
+        print(message.text)
 print(result.text)

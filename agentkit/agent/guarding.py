@@ -118,7 +118,7 @@ class RunGuards:
 
     async def judge(self, admitted: AdmittedCall, context: ToolContext) -> Ruling:
         """Decide about a call; a `Judge`."""
-        id, asks, current = admitted.call.id, list[str](), admitted
+        asks, current = list[str](), admitted
         if self.offered is not None and admitted.call.name not in self.offered:
             return Ruling(not_run.GUARDED.result(reason=f"{admitted.call.name} was not offered"))
 
@@ -146,13 +146,13 @@ class RunGuards:
         if denied is not None:
             reason = f"a guard denied this call{denied.reason and ': '}{denied.reason}"
             return Ruling(not_run.GUARDED.result(reason=reason))
-        if id in self.approved:
-            return Ruling(current, self._ask(current.call))
-        return Ruling(current, "; ".join(filter(None, asks)) if asks else None)
+        return Ruling(current, self._ask(current.call, asks))
 
-    def _ask(self, call: ToolCall) -> str | None:
-        """Return why a person must be asked about a call that one has approved; None if it is the one she approved."""
-        approved = self.approved.get(call.id)
+    def _ask(self, call: ToolCall, asks: Sequence[str] = ()) -> str | None:
+        """Return why a person must be asked about a call, if guards ask or she approved another one; otherwise None."""
+        if call.id not in self.approved:
+            return "; ".join(filter(None, asks)) if asks else None
+        approved = self.approved[call.id]
         return None if approved is None or approved == call_hash(call) else _CHANGED_SINCE
 
     # -------------------------------------------------------------- one guard

@@ -17,6 +17,7 @@ from agentkit.checks.tool_names import FIND_TOOLS
 from agentkit.messages import AssistantMessage, Message, UserMessage
 from agentkit.tool.bound_tool import bind_function
 from agentkit.tool.declare import openapi_schema
+from agentkit.tool.policy import needs_no_decision
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolResult
 from agentkit.toolspec import ToolSpec
@@ -48,7 +49,13 @@ def searchable(registry: ToolRegistry, most: int, format: str | Format | None) -
     if count <= most:
         return registry
 
-    @openapi_schema(name=FIND_TOOLS, description=_DESCRIPTION.format(count=count), idempotent=True, query=_QUERY)
+    @openapi_schema(
+        name=FIND_TOOLS,
+        description=_DESCRIPTION.format(count=count),
+        requires_approval=needs_no_decision,
+        idempotent=True,
+        query=_QUERY,
+    )
     def find_tools(query: str) -> ToolResult:
         found = registry.search(query, most, format)
         if not found:
@@ -56,7 +63,7 @@ def searchable(registry: ToolRegistry, most: int, format: str | Format | None) -
         lines = [f"- {tool.name}: {' '.join(tool.description.split())[:_SHOWN]}" for tool in found]
         return ToolResult("You can call these tools now:\n" + "\n".join(lines))
 
-    return registry.plus(bind_function(find_tools))
+    return ToolRegistry(bind_function(find_tools), [registry.get_tool(tool.name) for tool in registry.specs()])
 
 
 class Offering:
