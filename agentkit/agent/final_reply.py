@@ -114,7 +114,7 @@ class FinalReply:
 
 
 def as_shown(reply: AssistantMessage, text: str) -> AssistantMessage:
-    """Return a reply whose text is replaced by the one that the result shows."""
+    """Return a reply with the text that the result shows of it."""
     if reply.text == text:
         return reply
     return AssistantMessage((*(part for part in reply.content if not isinstance(part, TextPart)), TextPart(text)))

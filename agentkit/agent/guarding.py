@@ -212,10 +212,7 @@ def _with_new_sources(messages: Sequence[Message], before: Sequence[Message]) ->
         is_old = not isinstance(part, ToolCall) or part.arguments == old.get(part.id, part.arguments)
         return part if is_old else replace(part, raw="")
 
-    return [
-        replace(one, content=tuple(map(renewed, one.content))) if isinstance(one, AssistantMessage) else one
-        for one in messages
-    ]
+    return [AssistantMessage(map(renewed, one.content)) if _calls(one) else one for one in messages]
 
 
 def _calls(message: Message) -> tuple[ToolCall, ...]:

@@ -111,7 +111,7 @@ def test_the_text_of_a_call_whose_arguments_a_guard_changed_is_not_sent() -> Non
     def hide(request: ModelRequest, run: RunStream[Any]) -> ModelRequest:
         first, *others = request.messages
         hidden = [
-            replace(m, content=[replace(call, arguments={"a": 0, "b": 0}) for call in m.calls])
+            replace(m, content=tuple(replace(call, arguments={"a": 0, "b": 0}) for call in m.calls))
             if isinstance(m, AssistantMessage)
             else m
             for m in others
