@@ -44,12 +44,14 @@ class ModelChain(Closing):
     """
 
     def __init__(self, *models: Model | str, clock: Callable[[], float] = monotonic) -> None:
-        wrong = [one for one in models if not (isinstance(one, str) or hasattr(one, "stream") and hasattr(one, "format"))]
+        wrong = [
+            one for one in models if not (isinstance(one, str) or (hasattr(one, "stream") and hasattr(one, "format")))
+        ]
         if wrong or not models:
             found = f"; found {wrong[0]!r:.60}" if wrong else ""
             raise ConfigError(f"first_of(…) expects models or model strings: first_of('openai:gpt-5', model){found}")
         if len({one if isinstance(one, str) else id(one) for one in models}) < len(models):
-            raise ConfigError("first_of(…): a model is given twice; a model repeats its requests itself, by max_retries")
+            raise ConfigError("first_of(…): a model is given twice; it repeats its requests itself, by max_retries")
         made = {at: model(one) for at, one in enumerate(models) if isinstance(one, str)}
         self._made: Sequence[Model] = tuple(made.values())
         self.models: tuple[Model, ...] = tuple(made.get(at, one) for at, one in enumerate(models))  # type: ignore[arg-type]

@@ -221,9 +221,7 @@ def _as_content(output: Any) -> ResultContent | None:
     """A part, or a list with one, as content; None for anything else. An image of PIL is a part."""
     if isinstance(output, _PARTS) or _is_picture(output):
         return _parts((output,))
-    if isinstance(output, (list, tuple)) and any(
-        isinstance(item, _PARTS) or _is_picture(item) for item in output
-    ):
+    if isinstance(output, (list, tuple)) and any(isinstance(item, _PARTS) or _is_picture(item) for item in output):
         return _parts(output)
     return None
 

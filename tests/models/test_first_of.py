@@ -396,7 +396,7 @@ def test_what_is_not_a_model_is_refused(models: Any) -> None:
 def test_a_model_that_is_given_twice_is_refused() -> None:
     one = ScriptedModel([])
     for models in ((one, one), ("openai:gpt-5", "openai:gpt-5")):
-        with pytest.raises(ConfigError, match="given twice; a model repeats its requests itself, by max_retries"):
+        with pytest.raises(ConfigError, match="given twice; it repeats its requests itself, by max_retries"):
             first_of(*models)
 
 
