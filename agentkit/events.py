@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from agentkit.agent.event_json import to_json as to_json
     from agentkit.tool.result import ToolResult
 
+__all__ = [
+    "ApprovalRequired", "ArgumentDelta", "CallEnd", "CallError", "CallQuoted", "CallStart", "Event", "Finish",
+    "FinishReason", "InventedResult", "Markup", "ModelSelected", "ProviderBlock", "SourceEvent", "Text", "Thinking",
+    "ToolCompleted", "ToolEvent", "ToolFailed", "ToolSkipped", "ToolStarted", "UnreadCall", "Usage", "from_json",
+    "merge", "to_json",
+]  # fmt: skip
+
 FinishReason = Literal[
     "stop",
     "tool_calls",

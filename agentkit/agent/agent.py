@@ -14,8 +14,9 @@ from agentkit.agent.system import SYSTEM, System
 from agentkit.checks.bounds import CALLABLE, TEXT, Bounds, each, either, instance, lacking, like, or_none, refuse
 from agentkit.checks.missing_await import Closing, hint_missing_await
 from agentkit.checks.spelling import takes
+from agentkit.checks.tool_names import FIND_TOOLS
 from agentkit.checks.type_variables import TypeVar
-from agentkit.errors import ConfigError
+from agentkit.errors import ConfigError, SchemaError
 from agentkit.foreign import argument_names
 from agentkit.foreign.absent import suggest_attributes
 from agentkit.foreign.elsewhere import at
@@ -119,6 +120,8 @@ class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
             split_name(model)
         super().__init__(**limits)
         self.registry = tools if isinstance(tools, ToolRegistry) else ToolRegistry(*_each(tools))
+        if self.offered_tools is not None and self.registry.get_tool(FIND_TOOLS) is not None:
+            raise SchemaError(f"Agent(…, offered_tools=…) adds a tool {FIND_TOOLS!r}: rename yours with this name")
         self.system = system
         self.config = config or ProcessorConfig()
         self.output_type = output_type

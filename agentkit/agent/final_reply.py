@@ -9,7 +9,7 @@ from typing import Any, Final
 from agentkit.agent.again import Asking
 from agentkit.agent.options import RunFinish
 from agentkit.agent.plan import Plan
-from agentkit.messages import ToolCall, ToolMessage, UserMessage, user
+from agentkit.messages import AssistantMessage, Message, TextPart, ToolCall, ToolMessage, UserMessage, user
 from agentkit.processor.maybe_output import IsOutput, OutputRule
 from agentkit.schemas.typed import values
 from agentkit.schemas.words import InvalidArguments
@@ -90,6 +90,11 @@ class FinalReply:
                 found, self.error, self._correction = False, answer.text, ""  # its answer asks again
         return found
 
+    def read_last(self, last: AssistantMessage, messages: Iterable[Message]) -> bool:
+        """Read the output from a call in the last response of a conversation; False if there is none."""
+        answers = {message.call_id: message for message in messages if isinstance(message, ToolMessage)}
+        return self.read_call((call, answers[call.id]) for call in last.calls if call.id in answers) is True
+
     def _take(self, call: ToolCall) -> bool:
         assert self._expected is not None
         try:
@@ -106,6 +111,13 @@ class FinalReply:
             return None
         self.retries -= 1
         return user(text) if text else None
+
+
+def as_shown(reply: AssistantMessage, text: str) -> AssistantMessage:
+    """Return a reply whose text is replaced by the one that the result shows."""
+    if reply.text == text:
+        return reply
+    return AssistantMessage((*(part for part in reply.content if not isinstance(part, TextPart)), TextPart(text)))
 
 
 def fits(output: Output, text: str) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from copy import deepcopy
 from dataclasses import replace
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,7 @@ from agentkit.agent.cancellation import in_time
 from agentkit.agent.decisions import Approved, Denied, call_hash
 from agentkit.agent.guards import AskAgain, AskPerson, Guards, Refused
 from agentkit.events import SourceEvent
-from agentkit.messages import AssistantMessage, ToolCall
+from agentkit.messages import AssistantMessage, Message, ToolCall
 from agentkit.models.base import Model, ModelRequest
 from agentkit.models.render_cache import RenderCache
 from agentkit.processor import not_run
@@ -59,6 +60,8 @@ class RunGuards:
     def __init__(self, guards: Guards | None, above: RunGuards | None) -> None:
         self.approved: Mapping[str, str | None] = MappingProxyType({})
         """The `UnansweredCalls.approved` of the calls that are about to run."""
+        self.offered: Collection[str] | None = None
+        """The tools in the request as the guards of requests left it, which alone may be called; None for all."""
         outer: tuple[Guards, ...] = () if above is None else above._guards
         self._guards: tuple[Guards, ...] = outer if guards is None or guards in outer else (*outer, guards)
 
@@ -68,7 +71,7 @@ class RunGuards:
 
     def judges(self, calls: Sequence[ToolCall]) -> bool:
         """Return True if calls are to be judged: by guards, or because one is not as it was approved."""
-        return self.has("call") or any(self._ask(call) for call in calls)
+        return self.has("call") or self.has("request") or any(self._ask(call) for call in calls)
 
     # -------------------------------------------------------------- requests and replies
 
@@ -80,7 +83,8 @@ class RunGuards:
             nonlocal sent
             if isinstance(answer, Refused):
                 return answer
-            sent = replace(answer, rendered=RenderCache())  # what was made of other messages must not be sent
+            messages = _with_new_sources(answer.messages, sent.messages)
+            sent = replace(answer, messages=messages, rendered=RenderCache())  # what was rendered of others is not sent
             return None
 
         try:
@@ -114,7 +118,9 @@ class RunGuards:
 
     async def judge(self, admitted: AdmittedCall, context: ToolContext) -> Ruling:
         """Decide about a call; a `Judge`."""
-        id, asks, current = admitted.call.id, list[str](), admitted
+        asks, current = list[str](), admitted
+        if self.offered is not None and admitted.call.name not in self.offered:
+            return Ruling(not_run.GUARDED.result(reason=f"{admitted.call.name} was not offered"))
 
         def take(answer: Any) -> Any:
             nonlocal current
@@ -140,13 +146,13 @@ class RunGuards:
         if denied is not None:
             reason = f"a guard denied this call{denied.reason and ': '}{denied.reason}"
             return Ruling(not_run.GUARDED.result(reason=reason))
-        if id in self.approved:
-            return Ruling(current, self._ask(current.call))
-        return Ruling(current, "; ".join(filter(None, asks)) if asks else None)
+        return Ruling(current, self._ask(current.call, asks))
 
-    def _ask(self, call: ToolCall) -> str | None:
-        """Return why a person must be asked about a call that one has approved; None if it is the one she approved."""
-        approved = self.approved.get(call.id)
+    def _ask(self, call: ToolCall, asks: Sequence[str] = ()) -> str | None:
+        """Return why a person must be asked about a call, if guards ask or she approved another one; otherwise None."""
+        if call.id not in self.approved:
+            return "; ".join(filter(None, asks)) if asks else None
+        approved = self.approved[call.id]
         return None if approved is None or approved == call_hash(call) else _CHANGED_SINCE
 
     # -------------------------------------------------------------- one guard
@@ -196,6 +202,24 @@ async def _answer(guard: Callable[..., Any], given: Callable[[], tuple[Any, Any]
     if error is not None:
         raise _GuardFailed(f"raised {type(error).__name__}") from error
     return answer
+
+
+def _with_new_sources(messages: Sequence[Message], before: Sequence[Message]) -> list[Message]:
+    """Return messages in which a call has no `raw` if a guard changed its arguments: those are sent instead."""
+    old = {call.id: call.arguments for call in chain.from_iterable(map(_calls, before))}
+
+    def renewed(part: Any) -> Any:
+        is_old = not isinstance(part, ToolCall) or part.arguments == old.get(part.id, part.arguments)
+        return part if is_old else replace(part, raw="")
+
+    return [
+        replace(one, content=tuple(map(renewed, one.content))) if isinstance(one, AssistantMessage) else one
+        for one in messages
+    ]
+
+
+def _calls(message: Message) -> tuple[ToolCall, ...]:
+    return message.calls if isinstance(message, AssistantMessage) else ()
 
 
 def _copied(request: ModelRequest) -> ModelRequest:

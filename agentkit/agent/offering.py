@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final, Self
 
+from agentkit.checks.tool_names import FIND_TOOLS
 from agentkit.messages import AssistantMessage, Message, UserMessage
 from agentkit.tool.bound_tool import bind_function
 from agentkit.tool.declare import openapi_schema
+from agentkit.tool.policy import needs_no_decision
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolResult
 from agentkit.toolspec import ToolSpec
@@ -23,9 +25,6 @@ from agentkit.toolspec import ToolSpec
 if TYPE_CHECKING:
     from agentkit.agent.plan import Plan
     from agentkit.formats.format import Format
-
-FIND_TOOLS: Final = "find_tools"
-"""The name of the tool with which a model finds others."""
 
 _DESCRIPTION: Final = (
     "Find more tools. You see only some of the {count} tools that you can use. If none of them does what is needed, "
@@ -50,7 +49,13 @@ def searchable(registry: ToolRegistry, most: int, format: str | Format | None) -
     if count <= most:
         return registry
 
-    @openapi_schema(name=FIND_TOOLS, description=_DESCRIPTION.format(count=count), idempotent=True, query=_QUERY)
+    @openapi_schema(
+        name=FIND_TOOLS,
+        description=_DESCRIPTION.format(count=count),
+        requires_approval=needs_no_decision,
+        idempotent=True,
+        query=_QUERY,
+    )
     def find_tools(query: str) -> ToolResult:
         found = registry.search(query, most, format)
         if not found:
@@ -58,7 +63,7 @@ def searchable(registry: ToolRegistry, most: int, format: str | Format | None) -
         lines = [f"- {tool.name}: {' '.join(tool.description.split())[:_SHOWN]}" for tool in found]
         return ToolResult("You can call these tools now:\n" + "\n".join(lines))
 
-    return registry.plus(bind_function(find_tools))
+    return ToolRegistry(bind_function(find_tools), [registry.get_tool(tool.name) for tool in registry.specs()])
 
 
 class Offering:

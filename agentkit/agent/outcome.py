@@ -50,6 +50,8 @@ class RunResult(ByAttribute, Generic[OutputT]):
         delegated: what the sub-agents continue from that have such calls, by the ids of the caller's calls.
         estimated: whether part of `usage` is an estimate: a budget counts tokens or cost, and a model did not report
             its usage, or the run ended before it could.
+        cost: what `usage` cost, in the currency of the prices of the run's budget; None without prices. A model
+            without a price costs nothing.
     """
 
     text: str
@@ -62,6 +64,7 @@ class RunResult(ByAttribute, Generic[OutputT]):
     output_error: str | None = None
     guard_reason: str | None = None
     estimated: bool = False
+    cost: float | None = None
     delegated: Mapping[str, RunResult[Any]] = field(default_factory=dict, repr=False)
     _output: tuple[OutputT, ...] | None = field(default=None, repr=False)  # None: the text; empty: no output
     _asked_for: Mapping[str, AskedFor] = field(default_factory=dict, repr=False)  # of `pending`

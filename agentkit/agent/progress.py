@@ -7,7 +7,7 @@ from typing import Any
 
 from agentkit.agent.again import LACKING, NOT_ACCEPTED, lacking, request
 from agentkit.agent.decisions import call_hash
-from agentkit.agent.final_reply import FinalReply, fits
+from agentkit.agent.final_reply import FinalReply, as_shown, fits
 from agentkit.agent.guards import AskAgain, Refused
 from agentkit.agent.journal import LeftOpen, UnansweredCalls
 from agentkit.agent.lifecycle import TurnEnded
@@ -17,7 +17,7 @@ from agentkit.agent.outcome import AskedFor, RunResult
 from agentkit.agent.plan import Plan
 from agentkit.agent.run_end import RunState, TurnOutcome
 from agentkit.events import UnreadCall, Usage
-from agentkit.messages import AssistantMessage, MarkupPart, Message, ToolCall, ToolMessage, UserMessage, user
+from agentkit.messages import AssistantMessage, MarkupPart, Message, ToolCall, UserMessage, user
 from agentkit.processor import Turn
 from agentkit.processor.lost_attempts import find_attempt
 
@@ -74,8 +74,7 @@ class Progress:
 
     def _ended_with_output(self, last: AssistantMessage, messages: Sequence[Message]) -> bool:
         """Read the output of a finished run from its last reply; False if there is none."""
-        answers = {message.call_id: message for message in messages if isinstance(message, ToolMessage)}
-        if self._reply.read_call((call, answers[call.id]) for call in last.calls if call.id in answers):
+        if self._reply.read_last(last, messages):
             return True
         output = self._plan.output
         return output is not None and fits(output, last.text) and not self._reply.misfits(last.text, "stop")
@@ -158,11 +157,18 @@ class Progress:
         )
 
     def final(self, reason: RunFinish | None) -> AssistantMessage | None:
-        """Return the reply with which the run would end for this reason; None if it does not end with a reply."""
-        last = self._outcome
+        """Return the reply with which the run would end for this reason, as the result would show it; None for none."""
+        last, reply = self._outcome, self._last
         if last is None or last.lacks is not None or last.misfits or reason in ("cancelled", "error", "approval"):
             return None
-        return self._last if reason == "agent_terminated" or reason == last.finish else None
+        if reply is None or reason not in ("agent_terminated", last.finish):
+            return None
+        return as_shown(reply, self._text)
+
+    @property
+    def _text(self) -> str:
+        """The text of the last response; of an output that is a call, its arguments."""
+        return self._reply.called or ("" if self._last is None else self._last.text)
 
     def guarded(self, said: object) -> bool:
         """Take what the guards said about a request or about the final reply; False if it ends the run."""
@@ -193,7 +199,7 @@ class Progress:
         spent, reply = self._plan.spending, self._reply
         asked = {c.id: (self._plan.registry.get_tool(c.name), call_hash(c)) for c in self._pending}
         return RunResult(
-            (reply.called or ("" if self._last is None else self._last.text)) if reply.accepted else "",
+            self._text if reply.accepted else "",
             messages,
             spent.usage,
             self.turns,
@@ -203,6 +209,7 @@ class Progress:
             reply.error,
             reply.guard_reason,
             spent.estimated,
+            spent.cost if spent.budget.prices else None,
             self._delegated,
             reply.value if reply.accepted or reply.value is None else (),
             {id: AskedFor(tool.digest, seen) for id, (tool, seen) in asked.items() if tool is not None},

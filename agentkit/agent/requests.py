@@ -178,13 +178,11 @@ class Requests:
         return self.next.tool_choice
 
     def wrong_tool(self, call: ToolCall) -> ToolResult | None:
-        """Return the answer to a call if the reply must call another tool, or if guards took its tool away."""
-        choice, names = self.choice, {tool.name for tool in self.next.tools}
-        if not self.under_way:
+        """Return the answer to a call if the reply must call another tool. Providers ensure that for native calls."""
+        choice = self.choice
+        if not self.under_way or choice in ("auto", "required", "none", call.name):
             return None
-        if call.name not in names and any(call.name == tool.name for tool in self._request.tools):
-            return not_run.WITHHELD.result(name=call.name)
-        return None if choice in ("auto", "required", "none", call.name) else not_run.OTHER_TOOL.result(choice=choice)
+        return not_run.OTHER_TOOL.result(choice=choice)
 
     def see(self, refused: ProviderError | None, *, calls: Sequence[ToolCall], answered: Collection[str]) -> None:
         """Learn from a turn for the next request.

@@ -362,6 +362,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             if not isinstance(checked, ModelRequest):
                 return None
             requests.next = checked
+            self.plan.guards.offered = {tool.name for tool in checked.tools}
         self.plan.guards.approved = {}
         request = requests.begin()
         progress.turns += 1

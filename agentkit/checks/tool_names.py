@@ -8,6 +8,8 @@ from typing import Final
 
 MODULES: Final = ("function", "functions", "tool", "tools", "default_api")
 """The modules that models put before a tool's name."""
+FIND_TOOLS: Final = "find_tools"
+"""The name of the tool with which a model finds others, if too many to offer all (`offered_tools`)."""
 _BEFORE: Final = re.compile(rf"(?:{'|'.join(MODULES)})[._/:]+")
 _AFTER: Final = re.compile(r"(?::\d{1,9}|<[|｜].*)\Z", re.DOTALL)
 _NUMBER: Final = re.compile(r"[_.:]\d{1,9}\Z")

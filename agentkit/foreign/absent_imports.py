@@ -62,7 +62,7 @@ class _AbsentModules:
         Raises:
             ModuleNotFoundError: an `import` statement names a module of agentkit that does not exist.
         """
-        # `importlib.util.find_spec` also comes here, and expects None
+        # `importlib.util.find_spec` also asks, and expects None
         if name.startswith("agentkit.") and sys._getframe(2).f_code.co_name == "_find_and_load_unlocked":
             from agentkit.checks.spelling import did_you_mean
             from agentkit.foreign.imports import FOREIGN, HOMES, MODULES

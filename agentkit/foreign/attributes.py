@@ -80,7 +80,7 @@ _RESULT: Final[Words] = {
     **_same("usage", "token_usage", "usage_metadata"),
     **_same("errors are raised; result.finish says why the run ended", "error", "exception", "is_error"),
     **_same("the run succeeded if result.finish == 'stop'", "ok", "success", "is_success"),
-    **_same("costs are computed from prices: Agent(…, budget=Budget(cost=…, prices={…}))", "cost"),
+    **_same("cost", "total_cost", "total_cost_usd", "price"),
     **_same("it is a finished run; to follow a run write agent.stream('…')", "stream", "stream_events", "stream_text"),
     **_same("it is a finished run; to follow a run write agent.stream('…')", "events", "raw_responses"),
     **_same("the provider stores nothing: pass result.messages to the next run", "last_response_id", "response_id"),
@@ -373,7 +373,7 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("result.turns counts them", "requests", "request_count"),
         **_same("cached_tokens", "prompt_tokens_details", "input_tokens_details"),
         **_same("reasoning_tokens", "completion_tokens_details", "output_tokens_details"),
-        **_same("a Budget computes it from prices: Budget(cost=…, prices={…})", "cost", "total_cost"),
+        **_same("write result.cost, with budget=Budget(prices={…})", "cost", "total_cost"),
     },
     "ModelSelected": {
         **_EVENT,

@@ -12,8 +12,8 @@ _HAVE: Final[Mapping[str, str]] = {
     "agentkit.messages": "AssistantMessage MarkupPart Message ProviderPart SystemMessage ThinkingPart ToolMessage "
     "UserMessage user",
     "agentkit.events": "ApprovalRequired ArgumentDelta CallEnd CallError CallQuoted CallStart Event Finish "
-    "FinishReason Markup ModelSelected ProviderBlock SourceEvent Text Thinking ToolCompleted ToolEvent ToolFailed "
-    "ToolSkipped ToolStarted Usage merge",
+    "FinishReason InventedResult Markup ModelSelected ProviderBlock SourceEvent Text Thinking ToolCompleted ToolEvent "
+    "ToolFailed ToolSkipped ToolStarted UnreadCall Usage from_json merge to_json",
     "agentkit.errors": "ERROR_CODES ErrorCode ProviderErrorKind StoreConflict ThreadExists ThreadNotFound",
     "agentkit.agent": "BudgetSpent Decision Hook Lifecycle RunEnded RunFinish RunOptions RunStarted RunStream Settings "
     "TurnEnded TurnStarted dicts_from messages_from",

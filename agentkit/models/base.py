@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from agentkit.events import SourceEvent
-from agentkit.messages import Message
+from agentkit.messages import MarkupPart, Message, TextPart, ThinkingPart, ToolCall
 from agentkit.models.render_cache import RenderCache
 from agentkit.toolspec import OutputSchema, ToolSpec
 
@@ -48,6 +48,34 @@ class ModelRequest:
     output_schema: OutputSchema | None = None
     written: Set[str] = frozenset()
     rendered: RenderCache = field(default_factory=RenderCache, repr=False, compare=False)
+
+    def map_texts(self, change: Callable[[str], str]) -> Self:
+        """Return the request with all texts of its messages changed, those in arguments, results and thinking too.
+
+        A number in arguments becomes text if its text changes. Images, files, and blocks that only a provider reads
+        stay as they are.
+        """
+        return replace(self, messages=[_map_texts(message, change) for message in self.messages])
+
+
+def _map_texts(message: Message, change: Callable[[str], str]) -> Message:
+    def changed(value: Any) -> Any:
+        match value:
+            case str():
+                return change(value)
+            case int() | float() if change(str(value)) != str(value):
+                return change(str(value))
+            case dict():
+                return {change(key): changed(inner) for key, inner in value.items()}
+            case list() | tuple():
+                return type(value)(map(changed, value))
+            case ToolCall():
+                return replace(value, arguments=changed(value.arguments), raw=change(value.raw))
+            case TextPart() | ThinkingPart() | MarkupPart():
+                return replace(value, text=change(value.text))
+        return value
+
+    return replace(message, content=changed(message.content))
 
 
 class Model(Protocol):

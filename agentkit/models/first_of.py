@@ -30,6 +30,8 @@ PASSED_ON: Final[frozenset[ProviderErrorKind]] = frozenset(
 )
 """The kinds of failures that another model may not have. A wrong key, name or request is the operator's to correct."""
 
+_LIMITED: Final = ("rate_limit", "overloaded")
+
 _UNSEEN: Final = frozenset((Usage, ModelSelected))
 """The events of a member that show nothing of its reply."""
 
@@ -113,15 +115,11 @@ class ModelChain(Closing):
                     error.args = ("; before that, ".join((str(error), *failed)),)
                     raise
                 failed = (*failed, str(error) if isinstance(error, FileRefused) else f"{member.name}: {error}")
-                self._note_limit(at, error)
+                if isinstance(error, ProviderError) and error.kind in _LIMITED and error.retry_after is not None:
+                    self._limited[at] = self._clock() + error.retry_after
                 _LOG.warning("%s; the next model is asked: %s", failed[-1], self.name)
             finally:
                 await close(events)
-
-    def _note_limit(self, at: int, error: ProviderError | FileRefused) -> None:
-        limited = isinstance(error, ProviderError) and error.kind in ("rate_limit", "overloaded")
-        if limited and error.retry_after is not None:
-            self._limited[at] = self._clock() + error.retry_after
 
     def _order(self) -> list[int]:
         """Return the members' places in the order in which they are asked, the limited ones last."""

@@ -35,7 +35,7 @@ from agentkit.processor.maybe_output import OutputRule
 from agentkit.processor.start_queue import Gate, StartQueue
 from agentkit.processor.tool_run import Outcome
 from agentkit.processor.tooltask import GRACE, ToolTask
-from agentkit.tool.bound_tool import BoundTool
+from agentkit.tool.policy import needs_no_decision
 from agentkit.tool.result import ToolContext, ToolResult
 from agentkit.tool.suspension import SuspendedCall
 
@@ -118,7 +118,7 @@ class CallRunner:
         admitted = self._admission.admit(event)
         if type(admitted) is not AdmittedCall:
             return self._answer(admitted)  # type: ignore[arg-type]
-        if admitted.tool is self._output_tool:  # nothing else decides about the output
+        if admitted.tool.policy.requires_approval is needs_no_decision:
             self.waiting.calls.append(admitted)
             return None
         if admitted.tool.policy.terminates:
@@ -166,13 +166,9 @@ class CallRunner:
         return None if required is None else self._require(required)
 
     @property
-    def _output_tool(self) -> BoundTool | None:
-        return self.output.tool if isinstance(self.output, OutputRule) else None
-
-    @property
     def _outputs(self) -> list[AdmittedCall]:
         """The calls of the output's tool, until the response is over: then `choose_output` decides."""
-        tool = self._output_tool
+        tool = self.output.tool if isinstance(self.output, OutputRule) else None
         return [] if tool is None else [one for one in self.waiting.calls if one.tool is tool]
 
     def choose_output(self, calls: Sequence[ToolCall | None], text: str) -> Iterator[ToolEvent]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentkit.checks.keys import words
 from agentkit.checks.spelling import did_you_mean
-from agentkit.checks.tool_names import intended_tool
+from agentkit.checks.tool_names import FIND_TOOLS, intended_tool
 from agentkit.errors import ErrorCode
 from agentkit.messages import ImagePart, ResultContent, TextPart
 from agentkit.processor.author_errors import traceback_text
@@ -78,5 +78,7 @@ def unknown_tool(name: str, names: tuple[str, ...]) -> str:
     if not names:
         return f"there is no tool {shown!r}: there are no tools here; answer without calling one"
     hint = f"; did you mean {fits!r}?" if (fits := intended_tool(name, names)) else did_you_mean(name, names) or "."
+    if FIND_TOOLS in names:
+        return f"there is no tool {shown!r}{hint} Search for tools with {FIND_TOOLS}"
     more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
     return f"there is no tool {shown!r}{hint} The tools are: {', '.join(names[:_NAMES])}{more}"

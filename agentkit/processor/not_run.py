@@ -39,7 +39,6 @@ class NotRun(NamedTuple):
 NATIVE_OFF: Final = NotRun("denied", "native calls are turned off; write the call in your text, as {formats}")
 NO_TOOLS_NOW: Final = NotRun("denied", "no tool may be called now (tool_choice='none'); answer in words")
 OTHER_TOOL: Final = NotRun("limit", "this reply must call {choice}")
-WITHHELD: Final = NotRun("denied", "{name} may not be called now")
 NO_BUDGET: Final = NotRun("limit", "the run's budget for calls is exhausted")
 TOO_DEEP: Final = NotRun(
     "limit",

@@ -244,7 +244,8 @@ class Turn(EventStream[Event]):
         self._reports_tool = kind in _OF_TOOLS
         if self._reports_tool:
             self._runner.unreported.discard(item.index)
-            return (item,)
+            late = kind is ApprovalRequired and item.index not in self._runner.approvals.pending  # it has its answer
+            return () if late else (item,)
         if kind is SourceEnd:
             return chain(self._end(item), self._choose_output()) if self._sources.ended is None else ()
         if self._finish is not None:  # cancelled

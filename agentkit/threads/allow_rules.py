@@ -17,6 +17,7 @@ from agentkit.checks.spelling import did_you_mean, takes
 from agentkit.errors import ConfigError
 from agentkit.foreign import argument_names
 from agentkit.messages import ToolCall
+from agentkit.schemas.walk import Schema, type_of, types_of
 from agentkit.threads.store import Body
 from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.registry import ToolRegistry
@@ -134,7 +135,7 @@ def bound_to(rule: AllowRule | str, registry: ToolRegistry) -> AllowRule:
     """Return a rule, or that for all calls of a tool, for the tool as it is now. A digest that it has is kept.
 
     Raises:
-        ConfigError: there is no such tool.
+        ConfigError: there is no such tool, or it can have no call that the rule covers.
     """
     rule = AllowRule(rule) if isinstance(rule, str) else rule
     if rule.digest:
@@ -144,7 +145,22 @@ def bound_to(rule: AllowRule | str, registry: ToolRegistry) -> AllowRule:
         there = ", ".join(map(repr, registry.tools)) or "none: pass registry=agent.registry"
         hint = did_you_mean(rule.tool, registry.tools)
         raise ConfigError(f"there is no tool {rule.tool!r} to allow{hint} (tools: {there})")
+    _refuse_unmatched(rule, tool.spec.parameters)
     return replace(rule, digest=tool.digest)
+
+
+def _refuse_unmatched(rule: AllowRule, schema: Schema) -> None:
+    """Raise ConfigError if no valid call of a tool with these parameters is covered by the rule."""
+    patterns, known = rule.arguments or {}, schema.get("properties", {})
+    for name in (*patterns, *schema.get("required", ())) if rule.arguments is not None else ():
+        if name not in patterns:
+            raise ConfigError(f"AllowRule: {name!r} is missing, and a rule names all arguments of a call: {rule}")
+        if name not in known and schema.get("additionalProperties") is False:
+            raise ConfigError(f"AllowRule: {rule.tool} has no argument {name!r}{did_you_mean(name, known)}")
+        kinds, kind = types_of(known.get(name, {}), schema), type_of(patterns[name])
+        if kinds and kind not in kinds and (kind, "integer" in kinds) != ("number", True):
+            why = "; a pattern matches only strings" if kind == "string" else f", found {patterns[name]!r}"
+            raise ConfigError(f"AllowRule: {name!r} is of type {' or '.join(sorted(kinds))}{why}: {rule}")
 
 
 def is_allowed(rules: Iterable[AllowRule], call: ToolCall, tool: BoundTool) -> bool:

@@ -44,7 +44,7 @@ class AllowingThreads:
             registry: has the tool; by default the manager's. Pass `agent.registry` for a thread that an agent answers.
 
         Raises:
-            ConfigError: there is no such tool.
+            ConfigError: there is no such tool, or it can have no call that the rule covers.
         """
         refuse("allow", {"thread_id": thread_id, "rule": rule, "registry": registry}, _BOUNDS)
         bound = bound_to(rule, self.registry if registry is None else registry)
@@ -65,7 +65,7 @@ class AllowingThreads:
 
         Args:
             thread_id: the thread.
-            rule: one of `allow_rules`; the name of a tool revokes all its rules.
+            rule: one of `allow_rules`, or its text as printed; the name of a tool revokes all its rules.
 
         Raises:
             ConfigError: there is no such rule.
@@ -74,7 +74,11 @@ class AllowingThreads:
 
         def without(metadata: Body) -> Body:
             rules = rules_in(metadata)
-            left = [one for one in rules if (one.tool != rule if isinstance(rule, str) else one.key != rule.key)]
+            left = [
+                one
+                for one in rules
+                if (rule not in (one.tool, str(one)) if isinstance(rule, str) else one.key != rule.key)
+            ]
             if len(left) == len(rules):
                 there = "; ".join(map(str, rules)) or "none"
                 raise ConfigError(f"revoke: thread {thread_id!r} has no rule {str(rule)!r} (rules: {there})")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Unpack, overload
 from agentkit import models
 from agentkit.agent import Agent, RunOptions, RunResult, RunStream
 from agentkit.agent.blocking_call import run_blocking
+from agentkit.agent.final_reply import as_shown
 from agentkit.agent.options import ThreadRunOptions
 from agentkit.agent.outcome import OutputT
 from agentkit.agent.plan import Plan
@@ -104,7 +105,7 @@ class SaidStream(RunStream[OutputT], Generic[OutputT]):
         reply = next((m for m in reversed(stored.messages) if isinstance(m, AssistantMessage)), None)
         if reply is None or not self.plan.guards.has("reply"):
             return stored
-        said = await self.plan.guards.check_reply(reply, self)
+        said = await self.plan.guards.check_reply(as_shown(reply, stored.text), self)
         if isinstance(said, AssistantMessage):
             return stored
         output = None if stored._output is None else ()

@@ -84,11 +84,13 @@ class _Answer:
         self.log = log
         message = from_json(log.entries[-1].body["message"])
         assert isinstance(message, AssistantMessage)
-        self.text = message.text
-        self.reply = FinalReply(plan.output, 1)
+        self.reply = FinalReply(plan.output, 1, tool=plan.output_tool)
         self.finish = finish_of(log, plan.registry)
         """Why the run is over after it; None if it is not."""
-        if self.finish is not None and self.reply.misfits(self.text, self.finish):
+        self.text = message.text
+        if self.reply.read_last(message, messages_of(log)):
+            self.finish, self.text = "stop", self.reply.called
+        elif self.finish is not None and self.reply.misfits(self.text, self.finish):
             self.finish = "invalid_output"
 
 

@@ -14,7 +14,7 @@ from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.arguments import Arguments
 from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.declare import OpenAPISchema
-from agentkit.tool.policy import ToolPolicy
+from agentkit.tool.policy import ToolPolicy, needs_no_decision
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.reply import VALUE, Output
 from agentkit.toolspec import ToolSpec
@@ -47,7 +47,7 @@ def _tool(output: Output, name: str) -> BoundTool:
         schema=OpenAPISchema(),
         xml_schema=None,
         is_async=True,
-        policy=ToolPolicy(terminates=True, idempotent=True),
+        policy=ToolPolicy(terminates=True, requires_approval=needs_no_decision, idempotent=True),
         where=name,
         arguments=_OutputArguments(schema, dict, None, bytes, output=output),
     )

@@ -23,6 +23,12 @@ Keep = Literal["head", "tail", "both"]
 Predicate = Callable[["ToolCall", "ToolContext"], bool | Awaitable[bool]]
 """Decides whether a person must approve a call."""
 
+
+def needs_no_decision(call: ToolCall, context: ToolContext) -> bool:
+    """Return False: as `requires_approval` of a run's own tools, about which no setting, guard or person decides."""
+    return False
+
+
 MIN_OUTPUT: Final = 200  # characters: room for the note about the cut and some text on both sides
 
 

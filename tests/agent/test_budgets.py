@@ -230,6 +230,12 @@ async def test_what_the_responses_told_is_counted_once(budget: Budget | None) ->
     assert (result.turns, result.usage, result.estimated) == (2, Usage(410, 17), False)
 
 
+@pytest.mark.parametrize(("budget", "cost"), [(Budget(prices={"scripted": Price(3, 15)}), 0.0105), (None, None)])
+def test_a_result_has_its_cost_where_there_are_prices(budget: Budget | None, cost: float | None) -> None:
+    model = ScriptedModel([["Hi", Usage(1_000, 500)]])
+    assert Agent(model, budget=budget).run_sync("Hi").cost == cost
+
+
 async def test_a_response_that_breaks_off_costs_what_it_said() -> None:
     model = ScriptedModel([["word " * 400, ProviderError("lost", kind="connection", provider="p")]])
     with pytest.raises(ProviderError) as raised:

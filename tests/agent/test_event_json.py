@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from agentkit import FilePart, ImagePart, RunResult, TextPart, ToolCall, ToolResult
 from agentkit.agent.lifecycle import Lifecycle, RunEnded, RunStarted, TurnEnded, TurnStarted
+from agentkit.agent.outcome import AskedFor
 from agentkit.errors import ProviderError, StoreError
 from agentkit.events import (
     ApprovalRequired,
@@ -117,9 +118,10 @@ RUNS = st.builds(
     FINISHES,
     pending=PENDING,
     output_error=MAYBE,
+    guard_reason=MAYBE,
     estimated=st.booleans(),
     _output=st.none() | VALUES.map(lambda value: (value,)),
-    _asked_for=st.dictionaries(WORDS, WORDS, max_size=2),
+    _asked_for=st.dictionaries(WORDS, st.builds(AskedFor, WORDS, WORDS), max_size=2),
 )
 
 SEVERAL = st.lists(ANSWERS, max_size=2).map(tuple)

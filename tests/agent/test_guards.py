@@ -17,14 +17,20 @@ from agentkit import (
     Guards,
     ModelRequest,
     OutputError,
+    ProcessorConfig,
     Refused,
+    TextPart,
     ToolCall,
+    ToolRegistry,
     openapi_schema,
 )
 from agentkit.agent import RunEnded, RunStream, TurnStarted
 from agentkit.errors import ProviderError
 from agentkit.events import Finish
+from agentkit.formats import get
+from agentkit.formats.write import render_calls
 from agentkit.messages import AssistantMessage, ToolMessage, UserMessage, user
+from agentkit.models.text import text_messages
 from agentkit.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -84,6 +90,41 @@ def test_a_refused_request_is_not_sent_and_ends_the_run() -> None:
     assert [(one.finish, one.guard_reason) for one in ended] == [("refused_by_guard", "3 is secret")]
 
 
+@pytest.mark.parametrize("format", [None, "hermes"])
+def test_what_a_guard_hides_is_nowhere_in_the_request(format: str | None) -> None:
+    def hide(request: ModelRequest, run: RunStream[Any]) -> ModelRequest:
+        return request.map_texts(lambda text: text.replace('"4711"', "[code]").replace("815", "[n]"))
+
+    def echo(text: str, n: int) -> str:
+        """Repeat a text."""
+        return text
+
+    turns = [["The code is", ToolCall("c", "echo", {"text": '"4711"', "n": 815})], "Done."]
+    model = ScriptedModel(turns, format=format)
+    Agent(model, [echo], system='Say "4711".', guards=Guards(request=[hide])).run_sync('"4711"?')
+    sent = repr(model.requests[1].messages)
+    assert sent.count("[code]") == 4  # instructions, prompt, argument, result
+    assert ("4711" in sent, "815" in sent) == (False, False)
+
+
+def test_the_text_of_a_call_whose_arguments_a_guard_changed_is_not_sent() -> None:
+    def hide(request: ModelRequest, run: RunStream[Any]) -> ModelRequest:
+        first, *others = request.messages
+        hidden = [
+            replace(m, content=[replace(call, arguments={"a": 0, "b": 0}) for call in m.calls])
+            if isinstance(m, AssistantMessage)
+            else m
+            for m in others
+        ]
+        return replace(request, messages=[first, *hidden])
+
+    model = ScriptedModel([ADD, "3"], format="hermes")
+    Agent(model, [add], guards=Guards(request=[hide])).run_sync("1 + 2?")
+    assert text_messages(model.requests[1].messages, get("hermes"), [])[1] == AssistantMessage(
+        '\n<tool_call>\n{"name": "add", "arguments": {"a": 0, "b": 0}}\n</tool_call>\n'
+    )
+
+
 def test_what_a_guard_changes_in_a_request_in_place_has_no_effect() -> None:
     def spoils(request: Any, run: RunStream[Any]) -> None:
         request.messages[0] = user("other")
@@ -104,7 +145,35 @@ def test_what_a_guard_changes_in_a_request_in_place_has_no_effect() -> None:
     ]
 
 
-def test_tools_that_a_guard_takes_away_are_not_offered_and_none_forbids_calls() -> None:
+@pytest.mark.parametrize("format", [None, "hermes", "xml"])
+@pytest.mark.parametrize("offered_tools", [None, 1])
+def test_only_the_tools_that_a_guard_left_in_the_request_can_be_called(
+    format: str | None, offered_tools: int | None
+) -> None:
+    def only_look(request: ModelRequest, run: RunStream[Any]) -> ModelRequest:
+        return replace(request, tools=[tool for tool in request.tools if tool.name != "add"])
+
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    added: list[int] = []
+
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        added.append(a + b)
+        return a + b
+
+    raw = "" if format is None else render_calls(get(format), [ADD], ToolRegistry(add).specs())
+    model = ScriptedModel([replace(ADD, raw=raw), "3"], format=format)
+    options: dict[str, Any] = {"offered_tools": offered_tools, "config": ProcessorConfig(requires_approval=True)}
+    result = Agent(model, [look, add], guards=Guards(request=[only_look]), **options).run_sync("Look, and add 1 and 2.")
+    assert (added, result.pending) == ([], ())
+    if (format, offered_tools) != ("xml", 1):  # there it is text
+        assert result.messages[2].content[0] == TextPart("not run: add was not offered")
+
+
+def test_a_guard_forbids_calls() -> None:
     def no_tools(request: ModelRequest, run: RunStream[Any]) -> ModelRequest:
         return replace(request, tool_choice="none")
 
@@ -164,6 +233,40 @@ def test_a_reply_is_guarded_once_it_fits_the_output_type() -> None:
     result = Agent(model, output_type=City, guards=Guards(reply=[big])).run_sync("Where?")
     assert seen == ['{"name": "Ulm"}']
     with pytest.raises(OutputError, match="finish='refused_by_guard': a village"):
+        _ = result.output
+
+
+def test_a_guard_reads_the_text_that_the_result_would_have() -> None:
+    class Answer(BaseModel):
+        text: str
+
+    def careful(reply: AssistantMessage, run: RunStream[Any]) -> AskAgain | None:
+        return AskAgain("promise nothing") if "refund" in reply.text else None
+
+    rude, fine = (ToolCall("", "final_result", {"text": text}) for text in ("We refund you.", "We look at it."))
+    agent = Agent(
+        ScriptedModel([["Here it is.", rude], fine]),
+        output_type=Answer,
+        output_mode="tool",
+        guards=Guards(reply=[careful]),
+    )
+    result = agent.run_sync("It broke.")
+    assert (result.text, result.output, result.turns) == (
+        '{"text": "We look at it."}',
+        Answer(text="We look at it."),
+        2,
+    )
+
+
+@pytest.mark.parametrize("mode", ["schema", "tool"])
+@pytest.mark.parametrize("finish", ["length", "content_filter", "refusal"])
+def test_an_output_that_was_not_accepted_is_not_that_of_a_later_reply(finish: Any, mode: Any) -> None:
+    first = ToolCall("c", "final_result", {"n": 1}) if mode == "tool" else '{"n": 1}'
+    guards = Guards(reply=[lambda reply, run: None if "no" in reply.text else AskAgain("not 1")])
+    model = ScriptedModel([first, ["I have no", Finish(finish)]])
+    result = Agent(model, output_type=dict[str, int], output_mode=mode, guards=guards).run_sync("?")
+    assert (result.finish, result.text) == (finish, "I have no")
+    with pytest.raises(OutputError):
         _ = result.output
 
 

@@ -10,7 +10,17 @@ from typing import Any
 
 import pytest
 
-from agentkit import Agent, ThreadManager, Tool, ToolCall, ToolRegistry, xml_schema
+from agentkit import (
+    Agent,
+    AskPerson,
+    Guards,
+    ProcessorConfig,
+    ThreadManager,
+    Tool,
+    ToolCall,
+    ToolRegistry,
+    xml_schema,
+)
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.messages import ToolMessage
 from agentkit.testing import ScriptedModel
@@ -90,7 +100,15 @@ def test_a_search_that_finds_nothing_and_an_unknown_name_lead_back_to_the_search
     result = Agent(ScriptedModel(script), MANY, offered_tools=2).run_sync("Hello!")
     nothing, unknown = [m for m in result.messages if isinstance(m, ToolMessage)]
     assert nothing.text == "no tool matches zzz; search with other words"
-    assert (unknown.error, "The tools are: find_tools, job_0" in unknown.text) == ("unknown_tool", True)
+    assert unknown.text == "there is no tool 'rain'. Search for tools with find_tools"
+
+
+def test_nothing_and_nobody_decides_about_a_search() -> None:
+    """A sub-agent whose search waited could not continue: its own registry has no such tool."""
+    config, guards = ProcessorConfig(requires_approval=True), Guards(call=[lambda call, context: AskPerson()])
+    model = ScriptedModel([ToolCall("", "find_tools", {"query": "job"}), ToolCall("j", "job_0", {"size": 1})])
+    result = Agent(model, MANY, offered_tools=2, config=config, guards=guards).run_sync("Hello!")
+    assert [call.id for call in result.pending] == ["j"]
 
 
 def test_no_more_tools_than_the_limit_are_all_offered_without_a_search() -> None:
@@ -136,8 +154,8 @@ def test_the_name_of_the_search_may_not_be_taken() -> None:
         """Find."""
         return query
 
-    with pytest.raises(SchemaError, match="the function name 'find_tools' is taken by"):
-        Agent(ScriptedModel(["Hi."]), [*MANY, find_tools], offered_tools=1).run_sync("Hello!")
+    with pytest.raises(SchemaError, match=r"Agent\(…, offered_tools=…\) adds a tool 'find_tools': rename yours"):
+        Agent("openai:gpt-5", [*MANY, find_tools], offered_tools=1)
 
 
 def test_a_sub_agent_has_its_own_selection() -> None:

@@ -12,10 +12,20 @@ from pydantic import BaseModel
 from thread_kit import Failing
 from wire_rules import check_anthropic, check_chat, check_responses
 
-from agentkit import Agent, Budget, ProcessorConfig, RunResult, ThreadManager, ToolCall, openapi_schema
+from agentkit import (
+    Agent,
+    Budget,
+    Guards,
+    ProcessorConfig,
+    RunResult,
+    ThreadManager,
+    ToolCall,
+    ToolContext,
+    openapi_schema,
+)
 from agentkit.agent.options import CallsWithOutput
 from agentkit.errors import ConfigError, OutputError, StoreError
-from agentkit.events import CallEnd, Event, ToolCompleted, ToolStarted
+from agentkit.events import ApprovalRequired, CallEnd, Event, ToolCompleted, ToolSkipped, ToolStarted
 from agentkit.formats import CATALOG
 from agentkit.messages import Message, ToolMessage, user
 from agentkit.models.messages_body import anthropic_messages
@@ -154,6 +164,27 @@ def test_the_calls_beside_an_output_can_be_skipped(execute: Any, strategy: Any, 
         "delete": "skipped",
         "nothing": "unknown_tool",
     }
+
+
+@pytest.mark.parametrize("steps", range(4))
+def test_nobody_is_asked_about_a_call_that_was_skipped_while_a_guard_decided(steps: int) -> None:
+    async def slow(call: ToolCall, context: ToolContext) -> None:
+        for _ in range(steps):
+            await asyncio.sleep(0)
+
+    async def watch() -> tuple[list[type], RunResult[City]]:
+        model = ScriptedModel([[ToolCall("d", "delete", {"path": "a"}), final(GOOD)]])
+        skips: dict[str, Any] = {"output_mode": "tool", "calls_with_output": "skip", "guards": Guards(call=[slow])}
+        run = Agent(model, [Office()], output_type=City, **skips).stream("Where?")
+        seen: list[type] = []
+        async for event in run:
+            seen.append(type(event))
+            await asyncio.sleep(0)
+        return seen, run.result
+
+    seen, result = asyncio.run(watch())
+    assert ApprovalRequired not in seen[seen.index(ToolSkipped) :]
+    assert (result.output, result.pending, len(answers(result.messages))) == (ULM, (), 2)
 
 
 def test_the_calls_beside_a_json_reply_can_be_skipped() -> None:
@@ -329,6 +360,19 @@ def test_a_thread_that_has_its_output_is_over(
     ):
         sent: Any = wire(first.messages, "openai")
         check(sent if not isinstance(sent, tuple) else sent[-1])
+
+
+async def _say_twice(agent: Agent[Any, City]) -> RunResult[City]:
+    async with ThreadManager(":memory:") as threads:
+        await threads.say("t", "Where?", agent=agent, client_id="1")
+        await threads.say("t", "Thanks.", ScriptedModel(["Bye."]))
+        return await threads.say("t", "Where?", agent=agent, client_id="1")
+
+
+def test_a_message_that_is_said_again_gets_the_stored_output() -> None:
+    model = ScriptedModel([["Here it is.", final(GOOD)]])
+    stored = asyncio.run(_say_twice(Agent(model, output_type=City, output_mode="tool")))
+    assert (stored.finish, stored.text, stored.output) == ("stop", JSON, ULM)
 
 
 def test_a_thread_whose_process_died_gets_its_output(tmp_path: Path) -> None:

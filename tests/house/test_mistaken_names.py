@@ -202,6 +202,7 @@ IMPORTS = [
     ("agentkit.messages", "HumanMessage", ": write agentkit.messages.UserMessage"),
     ("agentkit.events", "TextPart", ": it is in agentkit: from agentkit import TextPart"),
     ("agentkit.events", "ToolComplete", "; did you mean 'ToolCompleted'?"),
+    ("agentkit.events", "from_jsonl", "; did you mean 'from_json'?"),
     ("agentkit.tool", "function_tool", ": write @openapi_schema above a method, or pass the function itself: Agent(model, [function])"),
     ("agentkit.tool", "openai_schema", "; did you mean 'openapi_schema'?"),
     ("agentkit.models", "ChatAnthropic", ": a model is a string: Agent('openai:gpt-5'), or agentkit.model('openai:gpt-5', base_url=…)"),

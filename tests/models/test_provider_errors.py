@@ -586,5 +586,5 @@ def test_a_forced_call_beside_thinking_is_asked_for_as_auto() -> None:
 
 
 def test_a_misspelt_kind_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"kind='quota'\): expected one of authentication, permission, "):
+    with pytest.raises(ConfigError, match=r"kind='quota'.: expected one of authentication, permission, "):
         ProviderError("busy", kind="quota", provider="openai")  # type: ignore[arg-type]

@@ -152,3 +152,9 @@ def test_an_id_of_the_providers_own_calls_is_unique_in_joined_messages() -> None
         "srv_1_2",
         "srv_1_2",
     ]
+
+
+def test_a_call_in_text_without_its_text_is_sent_as_a_native_call() -> None:
+    said = AssistantMessage(ToolCall("c", "add", {"a": 1}, format="hermes"))
+    messages: list[Message] = [user("?"), said, ToolMessage("c", "add", "1")]
+    assert history.conversation(messages, history.IdRule(40), written={"c"}) == messages

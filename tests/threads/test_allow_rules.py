@@ -183,9 +183,8 @@ def move(paths: list[str], n: int = 1, note: str = "") -> str:
 
 
 def allowed(arguments: dict[str, Any] | None, call: dict[str, Any], format: str | None = None) -> bool:
-    registry = ToolRegistry(move)
-    rule = bound_to(AllowRule("move", arguments), registry)
-    return is_allowed([rule], ToolCall("1", "move", call, format), registry.tools["move"])
+    tool = ToolRegistry(move).tools["move"]
+    return is_allowed([AllowRule("move", arguments, tool.digest)], ToolCall("1", "move", call, format), tool)
 
 
 def test_a_text_that_the_tool_reads_as_several_values_is_no_text() -> None:
@@ -199,3 +198,23 @@ def test_a_text_that_the_tool_reads_as_several_values_is_no_text() -> None:
 def test_arguments_that_do_not_fit_are_not_allowed() -> None:
     assert not allowed(None, {"paths": ["a"], "n": "many"})
     assert not allowed(None, {"paths": 5})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        ({"itm": "tea", "amount": 2}, "order has no argument 'itm'; did you mean 'item'?"),
+        ({"item": "tea", "amount": "*"}, "'amount' is of type integer; a pattern matches only strings"),
+        ({"item": "tea", "amount": "2"}, "'amount' is of type integer; a pattern matches only strings"),
+        ({"item": 5, "amount": 2}, "'item' is of type string, found 5"),
+        ({"item": "tea"}, "'amount' is missing, and a rule names all arguments of a call"),
+    ],
+)
+def test_a_rule_that_covers_no_call_of_its_tool_is_refused(arguments: dict[str, Any], wrong: str) -> None:
+    def order(item: str, amount: int, note: str | None = None) -> str:
+        """Order it."""
+        return item
+
+    with pytest.raises(ConfigError, match=re.escape(wrong)):
+        bound_to(AllowRule("order", arguments), ToolRegistry(order))
+    assert bound_to(AllowRule("order", {"item": "*", "amount": 2, "note": None}), ToolRegistry(order)).digest
