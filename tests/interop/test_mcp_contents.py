@@ -147,7 +147,7 @@ def test_wrong_calls_of_the_contents_of_a_server(memo: MCPTools) -> None:
     with pytest.raises(ConfigError, match=r"read_resource\(…\) expects a URI, found int 5"):
         asyncio.run(memo.read_resource(5))  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="prompt has no argument 'code'; it takes name, arguments"):
-        memo.prompt("review", code="x")  # type: ignore[call-arg]
+        memo.prompt("review", code="x")  # type: ignore[call-arg, unused-coroutine]
 
 
 def test_a_prompt_whose_declaration_changes_is_disabled_until_it_is_accepted(tmp_path: Path) -> None:
