@@ -112,6 +112,8 @@ class ProviderError(AgentkitError):
         body: object = None,
         advice: bool | None = None,
     ) -> None:
+        if kind not in (kinds := get_args(ProviderErrorKind)):
+            raise ConfigError(f"ProviderError(kind={kind!r}): expected one of {', '.join(kinds)}")
         super().__init__(escape_controls(message))
         self.kind: ProviderErrorKind = kind
         self.provider = provider

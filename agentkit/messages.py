@@ -6,14 +6,13 @@ text format can be rendered from it without loss.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Final, Literal, Unpack
 
-from agentkit.checks.message_values import check_file, check_image, read_file, refuse_call
+from agentkit.checks.message_values import EncodedContent, check_file, check_image, read_file, refuse_call, type_of
 from agentkit.checks.spelling import ByAttribute, Nothing, refuse_unknown, takes
 from agentkit.errors import ConfigError, ErrorCode, show_value
 from agentkit.foreign import part_names
@@ -52,8 +51,8 @@ class MaterialPart(TextPart):
 
 @suggest_attributes
 @takes(others=part_names.IMAGE_PART)
-@dataclass(frozen=True, slots=True)
-class ImagePart:
+@dataclass(frozen=True, slots=True, repr=False)
+class ImagePart(EncodedContent):
     """An image, as bytes or as a URL.
 
     Args:
@@ -93,21 +92,11 @@ class ImagePart:
             return self
         return ImagePart(data, self.media_type)
 
-    @property
-    def base64(self) -> str:
-        """`data` in base64."""
-        return base64.b64encode(self.data or b"").decode("ascii")
-
-    @property
-    def data_url(self) -> str:
-        """The image as a URL: `url` itself, or `data` as a data URL."""
-        return self.url if self.url is not None else f"data:{self.media_type};base64,{self.base64}"
-
 
 @suggest_attributes
 @takes(others=part_names.FILE_PART)
-@dataclass(frozen=True, slots=True)
-class FilePart:
+@dataclass(frozen=True, slots=True, repr=False)
+class FilePart(EncodedContent):
     """A document, an audio or a video of the user's, as bytes or as a URL. Each model takes some of them.
 
     >>> FilePart(b"%PDF-1.7 …", name="report.pdf").kind
@@ -115,7 +104,8 @@ class FilePart:
 
     Args:
         data: the file; None when `url` is given.
-        media_type: MIME type of the file: `text/…`, `application/…`, `audio/…` or `video/…`.
+        media_type: MIME type of the file: `text/…`, `application/…`, `audio/…` or `video/…`; by default the one that
+            belongs to the name or the URL, or `application/pdf` if none does.
         url: a URL that the provider can fetch; None when `data` is given.
         name: the file's name, which the model sees; may be empty.
 
@@ -124,11 +114,13 @@ class FilePart:
     """
 
     data: bytes | None = None
-    media_type: str = "application/pdf"
+    media_type: str = ""
     url: str | None = None
     name: str = ""
 
     def __post_init__(self) -> None:
+        if self.media_type == "":
+            _set(self, "media_type", type_of(self.name) or type_of(self.url) or "application/pdf")
         check_file(self.data, self.media_type, self.url, self.name)
 
     @classmethod
@@ -149,16 +141,6 @@ class FilePart:
         """The kind of file, by its type."""
         first = self.media_type.partition("/")[0]
         return "audio" if first == "audio" else "video" if first == "video" else "document"
-
-    @property
-    def base64(self) -> str:
-        """`data` in base64."""
-        return base64.b64encode(self.data or b"").decode("ascii")
-
-    @property
-    def data_url(self) -> str:
-        """The file as a URL: `url` itself, or `data` as a data URL."""
-        return self.url if self.url is not None else f"data:{self.media_type};base64,{self.base64}"
 
 
 @suggest_attributes

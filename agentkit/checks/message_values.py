@@ -1,8 +1,9 @@
-"""Checks of what an author passes as a call, an image or a file. Knows no provider and no part of a message."""
+"""Calls, images and files as an author passes them: checks, and their bytes as text. Knows no provider and no part."""
 
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from os import PathLike
 from typing import Any, Final
 
@@ -10,15 +11,44 @@ from agentkit.errors import ConfigError, show_value
 
 _IMAGE_TYPE: Final = r"image/[\w.+-]+"  # compiled on first use: most programs that import this use no images
 _FILE_TYPE: Final = r"(text|application|audio|video)/[\w.+-]+"
-_ADDRESS: Final = r"(?i:(?!data:)[a-z][\w.+-]*:\S)"
+_ADDRESS: Final = r"(?i:(?!data:|file:)[a-z][\w.+-]*:\S)"
 _IMAGE_DATA: Final = r"(?i:data:image/[\w.+-]+;base64,[A-Za-z0-9+/])"
 _BASE64: Final = r"[A-Za-z0-9+/\s]{24,}={0,2}\s*"
-_OPENED: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
-"""The first bytes of each kind of image file. Source: PNG 3rd edition, 5.2; JPEG, B.1.1.3; GIF 89a, 17."""
+_OPENED: Final = (
+    *((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif")),
+    (b"%PDF-", "application/pdf"),
+)
+"""The first bytes of each kind of file. Source: PNG 3rd edition, 5.2; JPEG, B.1.1.3; GIF 89a, 17; PDF 1.7, 7.5.2."""
 _FROM_FILE: Final = {
     "ImagePart": "for a file write ImagePart(Path('chart.png').read_bytes())",
     "FilePart": "for a file write FilePart.from_path('report.pdf')",
 }
+
+
+class EncodedContent:
+    """Bytes with their type, or a URL."""
+
+    __slots__ = ()
+
+    data: bytes | None
+    media_type: str
+    url: str | None
+
+    def __repr__(self) -> str:  # bytes would fill pages of a log
+        shown = {name: getattr(self, name) for name in self.__dataclass_fields__}  # type: ignore[attr-defined]
+        given = [f"{name}={value!r}" for name, value in shown.items() if value and name != "data"]
+        size = [] if self.data is None else [f"<{len(self.data):,} bytes>"]
+        return f"{type(self).__name__}({', '.join([*size, *given])})"
+
+    @property
+    def base64(self) -> str:
+        """`data` in base64."""
+        return b64encode(self.data or b"").decode("ascii")
+
+    @property
+    def data_url(self) -> str:
+        """The content as a URL: `url` itself, or `data` as a data URL."""
+        return self.url if self.url is not None else f"data:{self.media_type};base64,{self.base64}"
 
 
 def check_image(data: Any, media_type: Any, url: Any) -> None:
@@ -33,6 +63,8 @@ def check_image(data: Any, media_type: Any, url: Any) -> None:
     if not isinstance(media_type, str) or not re.fullmatch(_IMAGE_TYPE, media_type):
         raise ValueError(f"ImagePart(media_type=…) expects a type such as 'image/png', found {show_value(media_type)}")
     kind = next((kind for head, kind in _OPENED if data.startswith(head)), media_type)
+    if kind == "application/pdf":
+        raise ValueError("ImagePart(data=…): the bytes are a PDF file: use FilePart")
     if kind != media_type:
         raise ValueError(
             f"ImagePart(media_type={media_type!r}): the bytes are of a different type; write media_type={kind!r}"
@@ -80,21 +112,34 @@ def text_in(data: bytes | None, media_type: str) -> str | None:
     return data.decode("utf-8-sig", "replace")
 
 
+def type_of(name: object) -> str | None:
+    """The MIME type that belongs to a file's name or to a URL; None if none does."""
+    from mimetypes import guess_type
+    from pathlib import PurePosixPath
+    from urllib.parse import urlsplit
+
+    if not isinstance(name, str) or not name:
+        return None
+    path = PurePosixPath(urlsplit(name).path if "://" in name else name)
+    return _TYPES.get(path.suffix.lower()) or guess_type(path.name)[0]
+
+
 def read_file(path: str | PathLike[str]) -> tuple[bytes, str, None, str]:
     """The arguments of a `FilePart` for a file.
 
     Raises:
         OSError: it cannot be read.
-        ValueError: its name belongs to no type.
+        ValueError: it is empty, or its name belongs to no type.
     """
-    from mimetypes import guess_type
     from pathlib import Path
 
     file = Path(path)
-    kind = _TYPES.get(file.suffix.lower()) or guess_type(file.name)[0]
+    data, kind = file.read_bytes(), type_of(file.name)
+    if not data:
+        raise ValueError(f"the file {str(path)!r} is empty")
     if kind is None:
         raise ValueError(f"{file.name!r} does not say its type: write FilePart(Path(…).read_bytes(), media_type='…')")
-    return file.read_bytes(), kind, None, file.name
+    return data, kind, None, file.name
 
 
 def _check_source(owner: str, data: Any, url: Any, addresses: str, examples: str) -> None:

@@ -290,7 +290,7 @@ def _unknown(owner: str, given: Iterable[str], names: Sequence[str], others: Map
     for name in given:
         if name not in names:
             hint = did_you_mean(name, names, others)
-            return f"{owner} has no argument {name!r}{then(hint, 'it takes ' + ', '.join(names))}"
+            return f"{owner} has no argument {name!r}{then(hint, 'it takes ' + (', '.join(names) or 'none'))}"
     return ""
 
 

@@ -52,9 +52,10 @@ AGENT: Final[Words] = {
     **dict.fromkeys(("instructions", "system_prompt", "system_message", "prompt", "developer"), "system"),
     **dict.fromkeys(("functions", "toolset", "toolsets", "registry", "tool_registry"), "tools"),
     **dict.fromkeys(("llm", "model_name", "llm_model"), "model"),
-    **dict.fromkeys(("max_iterations", "max_steps", "recursion_limit", "max_loops"), "max_turns"),
+    **dict.fromkeys(("max_iterations", "max_steps", "recursion_limit", "max_loops", "request_limit"), "max_turns"),
     **dict.fromkeys(("callbacks", "handlers", "on_event", "hook", "listeners"), "hooks"),
-    **dict.fromkeys(("retries", "max_output_retries", "result_retries"), "output_retries"),
+    **dict.fromkeys(("max_output_retries", "result_retries"), "output_retries"),
+    "retries": "output_retries=… for an invalid output, reply_retries=… for no answer; tools' errors go to the model",
     **dict.fromkeys(("result_type", "response_model", "response_format", "output_schema"), "output_type"),
     **dict.fromkeys(("processor_config", "tool_config"), "config"),
     **dict.fromkeys(("usage_limits", "limits", "max_cost"), "budget"),
@@ -116,7 +117,7 @@ RUN: Final[Words] = {
     **dict.fromkeys(("result_type", "response_model", "response_format", "output_schema"), "output_type"),
     **dict.fromkeys(("deps", "state", "dependencies"), "context"),
     **dict.fromkeys(("cancellation_event", "cancel_event", "cancellation_token"), "cancel"),
-    **dict.fromkeys(("approvals", "approved", "approve", "decision", "resume"), "decisions"),
+    **dict.fromkeys(("approvals", "approved", "approve", "decision", "resume", "deferred_tool_results"), "decisions"),
     **dict.fromkeys((*_KEPT, "config"), _TO_THREAD),
     **dict.fromkeys(("stream_mode", "version"), _MODES),
     "run_config": "pass each setting as an argument: temperature=…, context=…",
@@ -241,6 +242,12 @@ MODEL: Final[Words] = {
     **dict.fromkeys(("organization", "project"), "it is a header: headers={'OpenAI-Organization': …}"),
 }
 
+FIRST_OF: Final[Words] = {
+    **dict.fromkeys(("models", "fallback_models", "fallbacks"), "pass them directly: first_of('openai:gpt-5', model)"),
+    **dict.fromkeys(("fallback_on", "exceptions_to_handle"), "omit it: ProviderError.kind decides, as first_of says"),
+    **{name: _TO_MODEL.format(name) for name in ("max_tokens", "temperature", "max_retries", "timeout", "format")},
+}
+
 XML_SCHEMA: Final[Words] = {
     "tag": "tag_name",
     "mapping": "mappings",
@@ -357,7 +364,7 @@ BUDGET: Final[Words] = {
     **dict.fromkeys(("timeout", "max_seconds", "time"), "seconds"),
     **dict.fromkeys(("max_calls", "calls", "tool_call_limit"), "tool_calls"),
     "turns": "limit the turns with Agent(max_turns=…)",
-    "requests": "limit the turns with Agent(max_turns=…)",
+    **dict.fromkeys(("requests", "request_limit"), "limit the turns with Agent(max_turns=…)"),
     "max_turns": "limit the turns with Agent(max_turns=…)",
     "price": "prices",
 }

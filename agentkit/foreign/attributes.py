@@ -288,6 +288,7 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("state", "deps", "context", "dependencies", "runtime", "user_data", "app_state"),
         **_same("call_id", "tool_call_id", "tool_use_id", "id"),
         **_same("name", "tool_name"),
+        **_same("a call that needs approval runs only once it has it", "tool_call_approved"),
         **_same("attempt", "retry", "retries", "retry_count"),
         **_same("write context.run.thread_id", "thread_id", "session_id", "conversation_id"),
         **_same("write context.run.id", "run_id"),
@@ -438,9 +439,7 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
             *("schema_type",),
         ),
     },
-    "AgentkitError": {
-        **_same("write str(error)", "message", "msg", "reason"),
-    },
+    "AgentkitError": _same("write str(error)", "message", "msg", "reason"),
     "ProviderError": {
         **_same("status", "status_code", "http_status"),
         **_same("body", "response", "json_body"),

@@ -17,6 +17,7 @@ _HAVE: Final[Mapping[str, str]] = {
     "agentkit.errors": "ERROR_CODES ErrorCode ProviderErrorKind StoreConflict ThreadExists ThreadNotFound",
     "agentkit.agent": "BudgetSpent Decision Hook Lifecycle RunEnded RunFinish RunOptions RunStarted RunStream Settings "
     "TurnEnded TurnStarted dicts_from messages_from",
+    "agentkit.interop.mcp": "LocalServer MCPProgress MCPPrompt MCPResource MCPTools RemoteServer mcp_app mcp_server",
     "agentkit.models": "AnthropicModel BedrockModel ClosableModel GeminiModel ModelChain OpenAIModel ResponsesModel "
     "TextCalling",
     "agentkit.threads": "AllowRule Call Compaction Entry Log SQLiteStore Store Thread open_store",
@@ -31,6 +32,9 @@ _HAVE: Final[Mapping[str, str]] = {
 
 HOMES: Final[Mapping[str, str]] = {name: module for module, names in _HAVE.items() for name in names.split()}
 """The modules of names that are not in `agentkit` itself."""
+
+MODULES: Final[Mapping[str, str]] = {home.rpartition(".")[2]: f"it is the module {home}" for home in _HAVE}
+"""Where the modules themselves are, by the last part of their names."""
 
 
 def _same(text: str, *names: str) -> dict[str, str]:
@@ -48,7 +52,10 @@ _GUARDS: Final = (
     "plain functions decide: agentkit.Agent(…, guards=agentkit.Guards(request=[…], call=[…], reply=[…])); "
     "hooks=[…] only observe"
 )
-_APPROVAL: Final = "to make calls wait for a person write @openapi_schema(requires_approval=True)"
+_APPROVAL: Final = (
+    "to make calls wait for a person write @openapi_schema(requires_approval=True), or a function of the arguments, or "
+    "a guard that returns agentkit.AskPerson"
+)
 _TYPE: Final = "write agentkit.Agent(…, output_type=YourType)"
 _NO_LIMIT: Final = (
     "limits do not raise: result.finish says which one ended the run, such as 'max_turns' or 'token_budget'"
@@ -100,6 +107,13 @@ FOREIGN: Final[Mapping[str, str]] = {
     **_same(_HOOKS, "AgentHooks", "RunHooks", "BaseCallbackHandler", "Callback", "trace", "Middleware", "Hooks"),
     **_same(_GUARDS, "InputGuardrail", "OutputGuardrail", "input_guardrail", "output_guardrail", "AgentMiddleware"),
     **_same(_APPROVAL, "interrupt", "Command", "HumanInTheLoopMiddleware", "DeferredToolRequests", "ToolApproved"),
+    "ApprovalRequiredToolset": _APPROVAL,
+    "ApprovalRequired": f"{_APPROVAL}; the event is agentkit.events.ApprovalRequired",
+    **_same(
+        "write agentkit.interop.mcp.MCPTools('https://…/mcp') or MCPTools(['npx', '-y', 'server'])",
+        *("MCPServerStdio", "MCPServerStreamableHTTP", "MCPServerStreamableHttp", "MCPServerSSE", "MCPServerSse"),
+        *("MCPServer", "MCPToolset", "MCPClient", "MultiServerMCPClient", "FastMCPToolset"),
+    ),
     **_same(_TYPE, "NativeOutput", "PromptedOutput", "AgentOutputSchema", "PydanticOutputParser", "ProviderStrategy"),
     **_same("write agentkit.Agent(…, output_type=YourType, output_mode='tool')", "ToolOutput", "ToolStrategy"),
     **_same("write agentkit.messages.UserMessage", "HumanMessage", "UserPromptPart", "ModelMessage", "BaseMessage"),
@@ -130,7 +144,8 @@ FOREIGN: Final[Mapping[str, str]] = {
     **_same("the settings of a run are arguments: agent.run('…', temperature=0, context=…)", "RunnableConfig"),
     **_same("write agentkit.agent.RunStream", "RunResultStreaming", "StreamedRunResult", "AgentStream"),
     **_same("write agentkit.RunResult", "AgentRunResult", "RunOutput"),
-    **_same("write agentkit.AgentkitError", "AgentError", "AgentRunError", "UnexpectedModelBehavior", "ModelHTTPError"),
+    **_same("write agentkit.AgentkitError", "AgentError", "AgentRunError", "UnexpectedModelBehavior"),
+    **_same("write agentkit.ProviderError", "ModelHTTPError", "ModelAPIError", "FallbackExceptionGroup"),
     **_same(
         "to let a tool end the run write @openapi_schema(terminates=True)",
         "StopAtTools",

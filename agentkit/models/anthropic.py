@@ -72,7 +72,7 @@ class AnthropicModel(RemoteModel):
         body = messages_body(request, self.model, self.provider)
         if not self.continues:
             body["messages"] = prefill.complete(body["messages"])
-        body |= {"max_tokens": self._max_tokens(request), "temperature": self._temperature(request)}
+        body |= {"max_tokens": request.max_tokens, "temperature": request.temperature}
         return add_marks(body) if self.settings.cache else body
 
     def _complete(self, body: dict[str, Any]) -> None:

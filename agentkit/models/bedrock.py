@@ -93,7 +93,7 @@ class BedrockModel(SdkModel):
         body = messages_body(request, self.model, self.provider, content_of)
         if not self.continues:
             body["messages"] = prefill.complete(body["messages"])
-        body |= {"max_tokens": self._max_tokens(request), "temperature": self._temperature(request)}
+        body |= {"max_tokens": request.max_tokens, "temperature": request.temperature}
         return converse_body(add_marks(body) if self.settings.cache else body)
 
     def _complete(self, body: dict[str, Any]) -> None:

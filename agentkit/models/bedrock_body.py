@@ -8,11 +8,12 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
-from agentkit.checks.unicode import clean
-from agentkit.messages import FilePart, ImagePart, TextPart, UserPart
+from agentkit.messages import FilePart, ImagePart
+from agentkit.models import valid_history
 from agentkit.models.files_taken import TEXTS, FilesTaken, image_type
 from agentkit.models.wire import items_of, mapping_of
 
@@ -46,19 +47,17 @@ _NO_OUTPUT: Final = {"text": "(no output)"}  # an empty list and a blank text ar
 _WITH_DOCUMENT: Final = {"text": "(the document)"}  # "A text block must be included when using documents."
 
 
-def content_of(parts: Sequence[UserPart]) -> Iterator[dict[str, Any]]:
-    """Blocks of text, images and files, with a type as in the Messages API; blank text is omitted."""
-    for part in parts:
-        if isinstance(part, TextPart):
-            if part.text.strip():
-                yield {"type": "text", "text": clean(part.text)}
-            continue
-        kind = "image" if isinstance(part, ImagePart) else part.kind
-        media_type = image_type(part) if isinstance(part, ImagePart) else part.media_type
-        block = {"format": FORMATS.get(media_type, "txt"), "source": _source(part)}
-        if isinstance(part, FilePart) and kind == "document":
-            block["name"] = _NOT_IN_NAME.sub(" ", part.name)[:150].strip() or kind
-        yield {"type": kind, kind: block}
+def _media(part: ImagePart | FilePart) -> dict[str, Any]:
+    """An image or a file, with a type as in the Messages API."""
+    kind, media_type = ("image", image_type(part)) if isinstance(part, ImagePart) else (part.kind, part.media_type)
+    block = {"format": FORMATS.get(media_type, "txt"), "source": _source(part)}
+    if isinstance(part, FilePart) and kind == "document":
+        block["name"] = _NOT_IN_NAME.sub(" ", part.name)[:150].strip() or kind
+    return {"type": kind, kind: block}
+
+
+content_of: Final = partial(valid_history.filled_parts, media=_media, type="text")
+"""Blocks of text, images and files, with a type as in the Messages API."""
 
 
 def _source(part: ImagePart | FilePart) -> dict[str, Any]:

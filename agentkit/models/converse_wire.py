@@ -25,12 +25,7 @@ USAGE: Final[Mapping[str, str]] = {
 
 
 class ConverseWire(MessagesWire):
-    """One response of the Converse API; its events are boto3's dictionaries, and its blocks those of Messages.
-
-    Args:
-        provider: the provider that wrote the blocks.
-        schemas: those of the offered tools, by name.
-    """
+    """One response of the Converse API; its events are boto3's dictionaries, and its blocks those of Messages."""
 
     def __init__(self, provider: str, schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
         super().__init__(provider, schemas)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from mimetypes import guess_type
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentkit.checks.keys import shown_url
 from agentkit.checks.unicode import clean
@@ -98,17 +98,14 @@ def fit_files(model: str, messages: Sequence[Message], taken: FilesTaken) -> Seq
 
 
 def _fitted(model: str, message: UserMessage | ToolMessage, taken: FilesTaken) -> Message:
-    content = tuple(
-        one if isinstance(one, TextPart) or not taken.refusal(one) else _named(one) for one in message.content
-    )
-    if content == message.content:
+    files = (part for part in message.content if not isinstance(part, TextPart))
+    named = {part: _named(part) for part in files if taken.refusal(part)}
+    if not named:
         return message  # the same object, which a `RenderCache` knows
-    named = [
-        new.text
-        for new, old in zip(content, message.content, strict=True)
-        if isinstance(new, TextPart) and new is not old
-    ]
-    _LOG.warning("%s: a file that it does not take is named in words: %s", model, ", ".join(named))
+    _LOG.warning(
+        "%s does not take a file, which is named in words: %s", model, ", ".join(t.text for t in named.values())
+    )
+    content: Any = tuple(one if isinstance(one, TextPart) else named.get(one, one) for one in message.content)
     return replace(message, content=content)
 
 

@@ -11,8 +11,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from agentkit.checks.missing_await import Closing
+from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError, ProviderError, ProviderErrorKind
 from agentkit.events import ModelSelected, SourceEvent, Usage
+from agentkit.foreign import argument_names
 from agentkit.foreign.absent import suggest_attributes
 from agentkit.models.base import Model, ModelRequest, close, continues, names
 from agentkit.models.files_taken import FileRefused
@@ -28,6 +30,8 @@ PASSED_ON: Final[frozenset[ProviderErrorKind]] = frozenset(
 )
 """The kinds of failures that another model may not have. A wrong key, name or request is the operator's to correct."""
 
+_LIMITED: Final = ("rate_limit", "overloaded")
+
 _UNSEEN: Final = frozenset((Usage, ModelSelected))
 """The events of a member that show nothing of its reply."""
 
@@ -42,8 +46,12 @@ class ModelChain(Closing):
     """
 
     def __init__(self, *models: Model | str, clock: Callable[[], float] = monotonic) -> None:
-        if not models or not all(isinstance(one, str) or hasattr(one, "stream") for one in models):
-            raise ConfigError("first_of(…) expects models or model strings: first_of('openai:gpt-5', other_model)")
+        wrong = [one for one in models if not (isinstance(one, str) or hasattr(one, "stream") and hasattr(one, "format"))]
+        if wrong or not models:
+            found = f"; found {wrong[0]!r:.60}" if wrong else ""
+            raise ConfigError(f"first_of(…) expects models or model strings: first_of('openai:gpt-5', model){found}")
+        if len({one if isinstance(one, str) else id(one) for one in models}) < len(models):
+            raise ConfigError("first_of(…): a model is given twice; a model repeats its requests itself, by max_retries")
         made = {at: model(one) for at, one in enumerate(models) if isinstance(one, str)}
         self._made: Sequence[Model] = tuple(made.values())
         self.models: tuple[Model, ...] = tuple(made.get(at, one) for at, one in enumerate(models))  # type: ignore[arg-type]
@@ -105,15 +113,11 @@ class ModelChain(Closing):
                     error.args = ("; before that, ".join((str(error), *failed)),)
                     raise
                 failed = (*failed, str(error) if isinstance(error, FileRefused) else f"{member.name}: {error}")
-                self._note_limit(at, error)
+                if isinstance(error, ProviderError) and error.kind in _LIMITED and error.retry_after is not None:
+                    self._limited[at] = self._clock() + error.retry_after
                 _LOG.warning("%s; the next model is asked: %s", failed[-1], self.name)
             finally:
                 await close(events)
-
-    def _note_limit(self, at: int, error: ProviderError | FileRefused) -> None:
-        limited = isinstance(error, ProviderError) and error.kind in ("rate_limit", "overloaded")
-        if limited and error.retry_after is not None:
-            self._limited[at] = self._clock() + error.retry_after
 
     def _order(self) -> list[int]:
         """Return the members' places in the order in which they are asked, the limited ones last."""
@@ -126,6 +130,7 @@ class ModelChain(Closing):
             await close(one)
 
 
+@takes(others=argument_names.FIRST_OF)
 def first_of(*models: Model | str) -> ModelChain:
     """Create a model that asks several in their order, until one answers.
 

@@ -24,7 +24,6 @@ from agentkit.messages import (
     ThinkingPart,
     ToolCall,
     ToolMessage,
-    UserPart,
 )
 from agentkit.models import prefill, valid_history
 from agentkit.models.base import ModelRequest
@@ -104,9 +103,7 @@ def _contents(
             case SystemMessage():
                 continue
             case AssistantMessage(content):
-                own = [part for part in content if isinstance(part, ProviderPart) and part.provider == provider]
-                forms = {part.call_id: part.data for part in own if part.call_id}
-                parts = list(_signed(_said(content, provider, forms), third))
+                parts = list(_signed(_said(content, provider, valid_history.own_blocks(message, provider)), third))
                 sent = [part["functionCall"] for part in parts if "functionCall" in part]
                 asked |= {call.id: one for call, one in zip(message.calls, sent, strict=True)}
             case ToolMessage():
@@ -121,15 +118,6 @@ def _contents(
     return contents
 
 
-def _content(parts: Iterable[UserPart]) -> Iterator[dict[str, Any]]:
-    """Parts of text and files; blank text, which the API refuses, is omitted."""
-    for part in parts:
-        if not isinstance(part, TextPart):
-            yield _file(part)
-        elif part.text.strip():
-            yield {"text": clean(part.text)}
-
-
 def _file(part: ImagePart | FilePart) -> dict[str, Any]:
     url = part.url
     if inline := re.match(r"data:([^;,]+);base64,", url or ""):
@@ -138,6 +126,9 @@ def _file(part: ImagePart | FilePart) -> dict[str, Any]:
         return {"inlineData": {"mimeType": part.media_type, "data": part.base64}}
     kind = part.media_type if isinstance(part, FilePart) else mimetypes.guess_type(url.partition("?")[0])[0]
     return {"fileData": {**({"mimeType": kind} if kind else {}), "fileUri": clean(url)}}
+
+
+_content = partial(valid_history.filled_parts, media=_file)
 
 
 def _result(message: ToolMessage, call: Mapping[str, Any], third: bool) -> list[dict[str, Any]]:
@@ -217,7 +208,7 @@ class GeminiModel(RemoteModel):
         body = gemini_body(request, self.model, self.provider)
         if not self.continues:
             body["contents"] = prefill.complete(body["contents"], _only_says)
-        limits = {"maxOutputTokens": self._max_tokens(request), "temperature": self._temperature(request)}
+        limits = {"maxOutputTokens": request.max_tokens, "temperature": request.temperature}
         body["generationConfig"] |= {name: value for name, value in limits.items() if value is not None}
         return body
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 from agentkit.checks.unicode import clean
 from agentkit.events import Finish, SourceEvent, Text, Thinking, Usage
 from agentkit.models.finishes import finish
-from agentkit.models.native import NativeCalls, provider_block
+from agentkit.models.native import provider_block
 from agentkit.models.stream_errors import raise_error
-from agentkit.models.wire import WireEvent, count_of, items_of, json_text_of, make_usage, mapping_of, text_of
+from agentkit.models.wire import Wire, WireEvent, count_of, items_of, json_text_of, make_usage, mapping_of, text_of
 
 SIGNATURE: Final = "thoughtSignature"
 """The field with the encrypted thinking that led to a part; the API requires it back in the same part."""
@@ -31,48 +31,30 @@ _UNREAD_CALLS: Final = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL")
 _IN_PIECES: Final = "its arguments came in pieces, which are not read; omit streamFunctionCallArguments"
 
 
-class GeminiWire:
-    """One response of the Gemini API, or of Vertex AI.
-
-    Args:
-        provider: the provider that wrote the blocks.
-        schemas: those of the offered tools, by name.
-    """
+class GeminiWire(Wire):
+    """One response of the Gemini API, or of Vertex AI."""
 
     def __init__(self, provider: str, schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
-        self.provider = provider
-        self._calls = NativeCalls(provider, marks_ends=True, schemas=schemas)
+        super().__init__(provider, schemas)
         self._usage: Usage | None = None
-        self._finish: str | None = None
         self._blocked = False
         self._about: dict[str, Any] = {}
-
-    @property
-    def done(self) -> bool:
-        """Return whether the response said why it ended."""
-        return self._finish is not None
-
-    @property
-    def over(self) -> bool:
-        """Return whether nothing more will arrive: the usage comes with the end, or after it."""
-        return self.done and self._usage is not None
-
-    @property
-    def called(self) -> bool:
-        """Return whether the response has a call."""
-        return bool(self._calls.all)
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
         """One response of the stream, or the whole one."""
         raise_error(event)
         if usage := mapping_of(event.get("usageMetadata")):
             self._usage = usage_of(usage)
-        if self.done:
-            return []  # repeated, perhaps by a proxy
+        events = [] if self.done else self._response(event)  # repeated, perhaps by a proxy
+        self.done = self._finish is not None
+        self.over = self.done and self._usage is not None  # it comes with the end, or after it
+        return events
+
+    def _response(self, event: WireEvent) -> list[SourceEvent]:
         if blocked := text_of(mapping_of(event.get("promptFeedback")).get("blockReason")):
             self._finish, self._blocked = blocked, True
         candidates = items_of(event.get("candidates"))
-        if not (candidates or usage or blocked):
+        if not (candidates or event.get("usageMetadata") or blocked):
             self._calls.unread(event)
         return [event for one in candidates if not count_of(one.get("index")) for event in self._more(one)]
 

@@ -1,4 +1,4 @@
-"""A request to Anthropic's Messages API, and to APIs that require the same of a conversation. Pure."""
+"""A request to Anthropic's Messages API, and the messages of APIs that require the same of a conversation. Pure."""
 
 from __future__ import annotations
 

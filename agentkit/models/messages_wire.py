@@ -12,10 +12,10 @@ from agentkit.checks.unicode import Joiner
 from agentkit.events import SourceEvent, Text, Thinking, Usage
 from agentkit.formats.pieces import Pieces
 from agentkit.models.finishes import finish, meaning, retracts
-from agentkit.models.native import NativeCall, NativeCalls, provider_block
+from agentkit.models.native import NativeCall, provider_block
 from agentkit.models.native_arguments import readable
 from agentkit.models.stream_errors import ErrorInStream, raise_error
-from agentkit.models.wire import WireEvent, count_of, items_of, json_text_of, make_usage, mapping_of, text_of
+from agentkit.models.wire import Wire, WireEvent, count_of, items_of, json_text_of, make_usage, mapping_of, text_of
 
 WORDS: Final = ("text", "thinking")
 """The blocks that have no input."""
@@ -65,22 +65,14 @@ class _Block:
         return {**self.data, **{k: v.text() for k, v in self.texts.items() if k != DELTAS["input_json_delta"]}}
 
 
-class MessagesWire:
-    """One response of the Messages API.
-
-    Args:
-        provider: the provider that wrote the blocks.
-        schemas: those of the offered tools, by name.
-    """
+class MessagesWire(Wire):
+    """One response of the Messages API."""
 
     def __init__(self, provider: str, schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
-        self.provider = provider
-        self._calls = NativeCalls(provider, marks_ends=True, schemas=schemas)
+        super().__init__(provider, schemas)
         self._blocks: dict[int, _Block] = {}  # those that are open
         self._last: _Block | None = None
         self._usage: dict[str, Any] = {}
-        self._finish: str | None = None
-        self.done = self.over = False
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
         """One event of the stream."""
@@ -108,11 +100,6 @@ class MessagesWire:
             case _:
                 self._calls.unread(event)
         return []
-
-    @property
-    def called(self) -> bool:
-        """Return whether the response has a call."""
-        return bool(self._calls.all)
 
     def close(self) -> list[SourceEvent]:
         """The last events."""

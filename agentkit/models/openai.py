@@ -16,7 +16,6 @@ from agentkit.messages import (
     FilePart,
     ImagePart,
     Message,
-    ProviderPart,
     SystemMessage,
     TextPart,
     ThinkingPart,
@@ -34,7 +33,6 @@ from agentkit.models.conversion import Conversion
 from agentkit.models.files_taken import TEXTS, FilesTaken, name_of
 from agentkit.models.finishes import finish, meaning, retracts
 from agentkit.models.model_options import ModelSettings
-from agentkit.models.native import NativeCalls
 from agentkit.models.provider import RemoteModel
 from agentkit.models.render_cache import RenderCache, Taken
 from agentkit.models.servers import SERVERS
@@ -42,6 +40,7 @@ from agentkit.models.stream_errors import ErrorInStream, raise_error
 from agentkit.models.vendors import OPENAI
 from agentkit.models.wire import (
     DONE,
+    Wire,
     WireEvent,
     items_of,
     json_text_of,
@@ -130,11 +129,7 @@ def _others(message: SystemMessage | AssistantMessage, provider: str) -> Iterato
     if isinstance(message, SystemMessage):
         yield {"role": "system", "content": clean(message.content)}
         return
-    extras = {
-        p.call_id: p.data
-        for p in message.content
-        if isinstance(p, ProviderPart) and p.provider == provider and p.call_id
-    }
+    extras = valid_history.own_blocks(message, provider)
     thinking = _joined_thinking(
         [p.data for p in message.content if isinstance(p, ThinkingPart) and p.provider == provider and p.data]
     )
@@ -173,7 +168,7 @@ def _result(message: ToolMessage, images: Sequence[TextPart | ImagePart]) -> dic
 # ---------------------------------------------------------------- response
 
 
-class ChatWire:
+class ChatWire(Wire):
     """One response of chat completions.
 
     Args:
@@ -192,16 +187,14 @@ class ChatWire:
         *,
         alternatives: bool = False,
     ) -> None:
-        self._calls = NativeCalls(provider, marks_ends=False, whole_names=False, schemas=schemas)
+        super().__init__(provider, schemas, whole=False)
         self._whole: Mapping[str, Any] = {}  # the message as a whole, if a stream has it in addition to its pieces
         self._said = False
         self._which = WhichCall(tools, self._calls.takes_nothing)
         self._others: dict[int, list[Choice]] | None = None if alternatives else {}
         self._text, self._thinking = Joiner(), ChatThinking(provider)
         self._usage: Usage | None = None
-        self._finish: str | None = None
         self._refused = False
-        self.done = self.over = False
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
         """One chunk, or `DONE`."""
@@ -224,11 +217,6 @@ class ChatWire:
         if not (choices or "choices" in event or event.get("usage") or event is DONE):
             self._calls.unread(event)
         return events
-
-    @property
-    def called(self) -> bool:
-        """Return whether the response has a call."""
-        return bool(self._calls.all)
 
     def _count(self, usage: object) -> None:
         """Counts are totals so far: zeros after others count nothing."""
@@ -357,12 +345,12 @@ class OpenAIModel(RemoteModel):
         server = SERVERS.get(self.server or "")
         body = chat_body(fitted, self.model, self.provider, server is not None and server.by_url)
         # OpenAI's reasoning models refuse the old name, most other servers do not know the new one
-        body["max_completion_tokens" if own else "max_tokens"] = self._max_tokens(request)
+        body["max_completion_tokens" if own else "max_tokens"] = request.max_tokens
         if not self.continues:
             body["messages"] = prefill.complete(body["messages"])
         elif prefill.is_unfinished(body["messages"]):
             body = prefill.chat_continued(body, self._address.url)
-        return {**body, "temperature": self._temperature(request)}
+        return {**body, "temperature": request.temperature}
 
     def _explain(self, error: ProviderError, request: ModelRequest) -> str:
         return "" if self.is_vendor_api else self._conversion.explain(error, request)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from agentkit.checks.unicode import escape_controls
 from agentkit.errors import ProviderError, ProviderErrorKind
@@ -103,15 +103,15 @@ class RequestInfo(NamedTuple):
     """The exception that the caller was handling when it asked. It did not cause the failure, and stays whole."""
 
 
-class PartialResponse(NamedTuple):
-    """The part of a response that arrived: how many bytes, and the first of them."""
+class ReceivedBytes(Protocol):
+    """The bytes of a response so far: how many, and the first of them."""
 
     size: int
     head: bytes
 
 
 def provider_error(
-    error: Exception, asked: RequestInfo, came: PartialResponse | None, request_id: str | None
+    error: Exception, asked: RequestInfo, came: ReceivedBytes | None, request_id: str | None
 ) -> ProviderError:
     """The failure of a request, described by agentkit.
 
@@ -166,7 +166,7 @@ def provider_error(
     )
 
 
-def broken_off(asked: RequestInfo, came: PartialResponse | None, request_id: str | None) -> ProviderError:
+def broken_off(asked: RequestInfo, came: ReceivedBytes | None, request_id: str | None) -> ProviderError:
     """A stream that ended properly, but before the response did, like a connection that broke there."""
     said = "the stream ended before the response did: no finish reason and no closing event came"
     said += f"; {_progress(came, asked.secrets)}" if came is not None else ""
@@ -194,7 +194,7 @@ def no_calls(
     )
 
 
-def _progress(came: PartialResponse, secrets: Sequence[str]) -> str:
+def _progress(came: ReceivedBytes, secrets: Sequence[str]) -> str:
     """How much had come, and how it begins."""
     if not came.size:
         return "no byte of it had come"
@@ -315,7 +315,7 @@ def _kind_of_connection(error: Exception) -> ProviderErrorKind:
 _CLOSED: Final = {"RemoteProtocolError", "ReadError"}
 
 
-def _cause_text(error: Exception, timeout: float, came: PartialResponse | None) -> str:
+def _cause_text(error: Exception, timeout: float, came: ReceivedBytes | None) -> str:
     """The innermost reason: the SDKs themselves only speak of a connection error."""
     *_, cause = _chain(error)
     if isinstance(error, json.JSONDecodeError):

@@ -193,5 +193,5 @@ class ResponsesModel(RemoteModel):
         asked = request if self.is_vendor_api else valid_history.describe_output(request)
         body = responses_body(asked, self.model, self.provider)
         said = body["input"] if self.continues else prefill.complete(body["input"])
-        limit, temperature = self._max_tokens(request), self._temperature(request)
-        return {**body, "input": said, "max_output_tokens": limit, "temperature": temperature}
+        limits = {"max_output_tokens": request.max_tokens, "temperature": request.temperature}
+        return {**body, "input": said, **limits}

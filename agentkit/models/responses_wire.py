@@ -16,10 +16,10 @@ from agentkit.checks.unicode import clean
 from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking, Usage
 from agentkit.formats.pieces import Pieces
 from agentkit.models.finishes import finish
-from agentkit.models.native import NativeCall, NativeCalls, provider_block
+from agentkit.models.native import NativeCall, provider_block
 from agentkit.models.output_items import OutputItem, OutputItems, Stage
 from agentkit.models.stream_errors import ErrorInStream, raise_error
-from agentkit.models.wire import WireEvent, count_of, items_of, json_text_of, mapping_of, openai_usage, text_of
+from agentkit.models.wire import Wire, WireEvent, count_of, items_of, json_text_of, mapping_of, openai_usage, text_of
 
 CALLS: Final[Mapping[str, str]] = {"function_call": "arguments", "custom_tool_call": "input"}
 """The kinds of calls that are answered here, and the field of each that has its arguments."""
@@ -42,22 +42,14 @@ _ENDS: Final = ("response.completed", "response.incomplete")
 _FAILED: Final = ("failed", "cancelled")
 
 
-class ResponsesWire:
-    """One response of the Responses API.
-
-    Args:
-        provider: the provider that wrote the blocks.
-        schemas: those of the offered tools, by name.
-    """
+class ResponsesWire(Wire):
+    """One response of the Responses API."""
 
     def __init__(self, provider: str, schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
-        self.provider = provider
-        self._calls = NativeCalls(provider, marks_ends=True, schemas=schemas)
+        super().__init__(provider, schemas)
         self._items = OutputItems()
         self._usage: Usage | None = None
-        self._finish: str | None = None
         self._refused = self._cut = False
-        self.done = self.over = False
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
         """One event of the stream."""
@@ -81,11 +73,6 @@ class ResponsesWire:
                 raise ErrorInStream.of(error or {"message": "no reason given", "code": kind})
         base, _, last = kind.rpartition(".")
         return self._more(event, base, last) if base in _KINDS else []
-
-    @property
-    def called(self) -> bool:
-        """Return whether the response has a call."""
-        return bool(self._calls.all)
 
     def close(self) -> list[SourceEvent]:
         """The last events."""

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final
 
 from agentkit.checks.keys import shown_url
 from agentkit.checks.missing_await import Closing
@@ -26,7 +26,7 @@ from agentkit.models.base import ModelRequest
 from agentkit.models.clients import Clients
 from agentkit.models.files_taken import FilesTaken, fit_files
 from agentkit.models.model_options import ModelSettings
-from agentkit.models.provider_errors import PartialResponse, RequestInfo, broken_off, no_calls, provider_error
+from agentkit.models.provider_errors import ReceivedBytes, RequestInfo, broken_off, no_calls, provider_error
 from agentkit.models.refused_replies import refused_reply
 from agentkit.models.retry import Retry
 from agentkit.models.secrets import MIN_SECRET, Address, is_secret, watch_logs
@@ -37,13 +37,6 @@ _LOG: Final = logging.getLogger("agentkit.models")
 _IN_NO_HEADER: Final = re.compile(r"[^\t\x20-\x7e]")
 _NOTHING: Final = Usage()
 _SENT: Final = ("messages", "input", "contents")  # the fields in which the APIs have the conversation
-
-
-class ReceivedBytes(Protocol):
-    """The bytes of a response so far: how many, and the first of them."""
-
-    size: int
-    head: bytes
 
 
 @dataclass(slots=True)
@@ -232,8 +225,7 @@ class SdkModel(Closing, ABC):
         self, cause: Exception | None, handled: BaseException | None, received: Reception
     ) -> ProviderError:
         """Why there was no complete response, in words."""
-        body, request_id = received.body, received.request_id
-        came = PartialResponse(body.size, body.head) if body is not None else None
+        came, request_id = received.body, received.request_id
         asked = RequestInfo(self.provider, self._secrets, self.settings.timeout, self._misplaced(), handled)
         return broken_off(asked, came, request_id) if cause is None else provider_error(cause, asked, came, request_id)
 
@@ -246,7 +238,14 @@ class SdkModel(Closing, ABC):
 
         Two objects without a common key are joined: a field such as `text` or `output_config` has several settings.
         """
-        merged = self._asked(replace(request, messages=fit_files(self.name, request.messages, self.files)))
+        limit, temperature, settings = request.max_tokens, request.temperature, self.settings
+        asked = replace(
+            request,
+            messages=fit_files(self.name, request.messages, self.files),
+            max_tokens=settings.max_tokens if limit is None else limit,
+            temperature=settings.temperature if temperature is None else temperature,
+        )
+        merged = self._asked(asked)
         for extra in (self.settings.extra or {}, request.extra):
             for key, value in extra.items():
                 own = merged.get(key)
@@ -257,12 +256,6 @@ class SdkModel(Closing, ABC):
 
     def _complete(self, body: dict[str, Any]) -> None:
         """Set what is not set yet, now that it is known what else is: no default contradicts it."""
-
-    def _max_tokens(self, request: ModelRequest) -> int | None:
-        return request.max_tokens if request.max_tokens is not None else self.settings.max_tokens
-
-    def _temperature(self, request: ModelRequest) -> float | None:
-        return request.temperature if request.temperature is not None else self.settings.temperature
 
     def _explain(self, error: ProviderError, request: ModelRequest) -> str:
         """Explain the failure of a request, if the request shows its reason; else empty."""

@@ -203,6 +203,23 @@ def text_or_parts(
     return [{"type": text_type, "text": clean(p.text)} if isinstance(p, TextPart) else media(p) for p in parts]
 
 
+def filled_parts(
+    parts: Iterable[UserPart], media: Callable[[ImagePart | FilePart], dict[str, Any]], **kind: str
+) -> Iterator[dict[str, Any]]:
+    """The parts of which these are made; blank text is omitted, where an API refuses it."""
+    for part in parts:
+        if not isinstance(part, TextPart):
+            yield media(part)
+        elif part.text.strip():
+            yield {**kind, "text": clean(part.text)}
+
+
+def own_blocks(message: AssistantMessage, provider: str) -> dict[str, Mapping[str, Any]]:
+    """The blocks that a provider keeps for its calls in a message, by their ids."""
+    own = (part for part in message.content if isinstance(part, ProviderPart) and part.provider == provider)
+    return {part.call_id: part.data for part in own if part.call_id}
+
+
 def fit_id(id: str, rule: IdRule, taken: Taken) -> str:
     """An id like this one that obeys the rule and is not taken; added to `taken`, which counts the uses of each.
 

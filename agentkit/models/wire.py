@@ -1,4 +1,4 @@
-"""The interface of the providers' wires, and how their fields are read.
+"""The base of the providers' wires, and how their fields are read.
 
 A wire is a state machine: `feed(wire event) -> events`, no I/O, no SDK. A whole response goes through the same machine,
 as the wire events in which it would have been streamed.
@@ -7,10 +7,13 @@ as the wire events in which it would have been streamed.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from types import MappingProxyType
+from typing import Any, Final
 
 from agentkit.events import SourceEvent, Usage
+from agentkit.models.native import NativeCalls
 
 WireEvent = Mapping[str, Any]
 """One event of a provider's stream, as its JSON object."""
@@ -19,38 +22,39 @@ DONE: Final[WireEvent] = {"[DONE]": True}
 """The wire event of a stream's closing line `data: [DONE]`."""
 
 
-class Wire(Protocol):
+class Wire(ABC):
     """One response of one provider, as a state machine.
 
     Args:
         provider: the provider that wrote the blocks.
         schemas: those of the offered tools, by name.
+        whole: whether the provider marks the end of each call, and sends its name in one piece.
+
+    Attributes:
+        done: whether the response came to its end; False if the provider interrupted it.
+        over: whether nothing more will arrive; a response that is done may still report its usage.
     """
 
-    def __init__(self, provider: str, schemas: Mapping[str, Mapping[str, Any]]) -> None: ...
-
-    @property
-    def done(self) -> bool:
-        """Return whether the response came to its end; False if the provider interrupted it."""
-        ...
+    def __init__(
+        self, provider: str, schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({}), *, whole: bool = True
+    ) -> None:
+        self.provider = provider
+        self._calls = NativeCalls(provider, marks_ends=whole, whole_names=whole, schemas=schemas)
+        self._finish: str | None = None
+        self.done = self.over = False
 
     @property
     def called(self) -> bool:
         """Return whether the response has a call."""
-        ...
+        return bool(self._calls.all)
 
-    @property
-    def over(self) -> bool:
-        """Return whether nothing more will arrive; a response that is done may still report its usage."""
-        ...
-
+    @abstractmethod
     def feed(self, event: WireEvent) -> list[SourceEvent]:
         """Read a wire event; raises an `ErrorInStream` if it reports an error."""
-        ...
 
+    @abstractmethod
     def close(self) -> list[SourceEvent]:
         """End the response: the last event is `Finish` if it was done; otherwise its open calls are truncated."""
-        ...
 
 
 def text_of(value: object) -> str:

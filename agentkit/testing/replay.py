@@ -82,11 +82,16 @@ class Replay:
         Args:
             name: a model string, such as `openai:gpt-5`.
             settings: the same as for `agentkit.model`.
+
+        Raises:
+            ConfigError: the provider's SDK does not take an HTTP client (`bedrock:`), or as `agentkit.model` does.
         """
         from agentkit import models
         from agentkit.models.model_strings import PROVIDERS
 
         provider = PROVIDERS.get(name.partition(":")[0])
+        if provider == "BedrockModel":
+            raise ConfigError(f"Replay cannot answer {name!r}: boto3 takes no HTTP client; use a ScriptedModel")
         home = getattr(models, provider).vendor.home if provider else None
         given = {"api_key": "replayed", "base_url": home, "http_client": self.client(), "max_retries": 0, **settings}
         return models.model(name, **given)

@@ -20,7 +20,7 @@ from agentkit.checks.unicode import clean
 from agentkit.errors import ConfigError, ErrorCode, show_value
 from agentkit.foreign import argument_names
 from agentkit.foreign.absent import suggest_attributes
-from agentkit.messages import ImagePart, ResultContent, TextPart, text_as_made
+from agentkit.messages import FilePart, ImagePart, ResultContent, TextPart, text_as_made
 from agentkit.tool.declare import OpenAPISchema, XMLSchema, declarations_of
 from agentkit.tool.output import is_pending, pending_parts, text_of
 
@@ -35,6 +35,7 @@ _PLAIN: Final = frozenset((str, int, float, bool, dict, type(None)))
 """The types that most tools return; they need no further inspection."""
 
 
+_PARTS: Final = (TextPart, ImagePart, FilePart)
 _KEYWORDS: Final = ("output", "error", "code", "content", "metadata", "reward", "success")
 
 
@@ -107,7 +108,7 @@ class ToolResult(ByAttribute):
         _put_output(self, output)
         _put_failure(self, error)
         _put_code(self, "tool_error" if error is not None and code is None else code)
-        _put_content(self, content if type(content) is tuple else _parts(content))
+        _put_content(self, content if content == () else _parts(content))
         _put_metadata(self, {} if metadata is None else metadata)
         _put_reward(self, reward)
 
@@ -218,10 +219,10 @@ def _message(error: Any) -> str:
 
 def _as_content(output: Any) -> ResultContent | None:
     """A part, or a list with one, as content; None for anything else. An image of PIL is a part."""
-    if isinstance(output, (TextPart, ImagePart)) or _is_picture(output):
+    if isinstance(output, _PARTS) or _is_picture(output):
         return _parts((output,))
     if isinstance(output, (list, tuple)) and any(
-        isinstance(item, (TextPart, ImagePart)) or _is_picture(item) for item in output
+        isinstance(item, _PARTS) or _is_picture(item) for item in output
     ):
         return _parts(output)
     return None
@@ -229,7 +230,7 @@ def _as_content(output: Any) -> ResultContent | None:
 
 def _parts(values: Any) -> ResultContent:
     """Content parts; any other value becomes a text part."""
-    if isinstance(values, (str, TextPart, ImagePart)) or _is_picture(values):
+    if isinstance(values, (str, *_PARTS)) or _is_picture(values):
         values = (values,)
     return tuple(map(_part, values))
 
@@ -237,6 +238,8 @@ def _parts(values: Any) -> ResultContent:
 def _part(value: Any) -> TextPart | ImagePart:
     if isinstance(value, (TextPart, ImagePart)):
         return value
+    if isinstance(value, FilePart):
+        raise ConfigError("a result cannot contain a FilePart, only a user's message can: return its text, or images")
     return ImagePart(png(value)) if _is_picture(value) else TextPart(text_of(value))
 
 

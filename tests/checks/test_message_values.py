@@ -58,10 +58,13 @@ def test_a_file_by_its_path_has_its_name_and_the_type_of_its_name(name: str, med
         (lambda: FilePart(bytearray(PDF)), r"write FilePart\(bytes\(…\)\)"),  # type: ignore[arg-type]
         (lambda: FilePart(url="report.pdf"), "expects a URL that the provider can fetch"),
         (lambda: FilePart(url="data:application/pdf;base64,AAAA"), "expects a URL that the provider can fetch"),
+        (lambda: FilePart(url="file:///etc/hosts.txt"), "that the provider can fetch.*write FilePart.from_path"),
+        (lambda: FilePart(url="https://a.example/b.png"), "is an image: use ImagePart"),
+        (lambda: ImagePart(PDF), "the bytes are a PDF file: use FilePart"),
         (lambda: FilePart(b"\x89PNG\r\n\x1a\n", "image/png"), "is an image: use ImagePart"),
         (lambda: FilePart(PDF, "pdf"), "expects a type such as 'application/pdf'"),
         (lambda: FilePart(PDF, "application/pdf; charset=x"), "expects a type such as"),
-        (lambda: FilePart(b"ID3", name="a.mp3"), "the bytes are no PDF file: pass their type"),
+        (lambda: FilePart(b"ID3"), "the bytes are no PDF file: pass their type"),
         (lambda: FilePart(PDF, name=Path("a.pdf")), "expects the file's name"),  # type: ignore[arg-type]
     ],
 )
@@ -75,6 +78,29 @@ def test_a_name_without_a_type_and_a_name_of_an_image_are_refused(tmp_path: Path
         (tmp_path / name).write_bytes(b"all:")
         with pytest.raises(ValueError, match=words):
             FilePart.from_path(tmp_path / name)
+
+
+def test_an_empty_file_and_a_folder_are_named_in_the_error(tmp_path: Path) -> None:
+    (tmp_path / "empty.pdf").touch()
+    with pytest.raises(ValueError, match=r"the file '.*empty\.pdf' is empty$"):
+        FilePart.from_path(tmp_path / "empty.pdf")
+    with pytest.raises(IsADirectoryError):
+        FilePart.from_path(tmp_path)
+
+
+def test_the_type_of_a_file_is_that_of_its_name_or_url_unless_it_is_passed() -> None:
+    assert FilePart(url="https://a.example/b.mp3?size=1").media_type == "audio/mpeg"
+    assert FilePart(b"a,b", name="b.csv").media_type == "text/csv"
+    assert FilePart(url="https://a.example/b").media_type == "application/pdf"
+    assert FilePart(url="https://a.example/b.mp3", media_type="audio/wav").media_type == "audio/wav"
+
+
+def test_a_part_is_shown_without_its_bytes() -> None:
+    file = FilePart(PDF * 1_000, name="a.pdf")
+    assert repr(file) == "FilePart(<16,000 bytes>, media_type='application/pdf', name='a.pdf')"
+    assert repr(ImagePart(url="https://a.example/c.png")) == (
+        "ImagePart(media_type='image/png', url='https://a.example/c.png')"
+    )
 
 
 def test_names_of_other_toolkits_are_explained() -> None:

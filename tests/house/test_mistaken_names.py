@@ -192,6 +192,12 @@ IMPORTS = [
     ("agentkit", "ItemHelpers", ": the text of a run is result.text, its messages are result.messages"),
     ("agentkit", "capture_run_messages", ": the messages up to a failure are in the error's result: error.result.messages"),
     ("agentkit", "UsageLimitExceeded", ": limits do not raise: result.finish says which one ended the run, such as 'max_turns' or 'token_budget'"),
+    ("agentkit", "MCPTools", ": it is in agentkit.interop.mcp: from agentkit.interop.mcp import MCPTools"),
+    ("agentkit", "mcp", ": it is the module agentkit.interop.mcp"),
+    ("agentkit", "ApprovalRequired", ": to make calls wait for a person write @openapi_schema(requires_approval=True), or a function of the arguments, or a guard that returns agentkit.AskPerson; the event is agentkit.events.ApprovalRequired"),
+    ("agentkit", "ModelHTTPError", ": write agentkit.ProviderError"),
+    ("agentkit.interop", "MCPTools", ": it is in agentkit.interop.mcp: from agentkit.interop.mcp import MCPTools"),
+    ("agentkit.interop.mcp", "MCPServerStdio", ": write agentkit.interop.mcp.MCPTools('https://…/mcp') or MCPTools(['npx', '-y', 'server'])"),
     ("agentkit.messages", "Text", ": it is in agentkit.events: from agentkit.events import Text"),
     ("agentkit.messages", "HumanMessage", ": write agentkit.messages.UserMessage"),
     ("agentkit.events", "TextPart", ": it is in agentkit: from agentkit import TextPart"),
@@ -214,6 +220,21 @@ def test_an_import_of_another_toolkit(module: str, name: str, hint: str) -> None
         exec(f"from {module} import {name}")
     assert str(caught.value) == f"{module} has no {name!r}{hint}"
     assert not hasattr(importlib.import_module(module), name)
+
+
+@pytest.mark.parametrize(
+    ("module", "hint"),
+    [
+        ("agentkit.mcp", ": it is the module agentkit.interop.mcp"),
+        ("agentkit.models.fallback", ": write agentkit.first_of('openai:gpt-5', 'anthropic:…')"),
+        ("agentkit.exceptions", f"; there are agentkit, {', '.join(sorted({*HOMES.values()}))}"),
+    ],
+)
+def test_an_import_of_a_module_that_does_not_exist(module: str, hint: str) -> None:
+    with pytest.raises(ModuleNotFoundError) as caught:
+        exec(f"import {module}")
+    assert (str(caught.value), caught.value.name) == (f"there is no module {module!r}{hint}", module)
+    assert importlib.util.find_spec(module) is None
 
 
 # ------------------------------------------------------------------ properties of the tables
@@ -333,7 +354,8 @@ def test_each_public_name_is_found() -> None:
         for name in getattr(importlib.import_module(module), "__all__", ()):
             if name[0].isupper() and not name.isupper() and name not in INNER:
                 assert name in HOMES or name in agentkit.__all__, (module, name)
-    assert HOMES.keys() & FOREIGN.keys() == agentkit.__all__ & FOREIGN.keys() == set()
+    assert HOMES.keys() & FOREIGN.keys() == {"ApprovalRequired"}  # our event has the name of pydantic-ai's exception
+    assert agentkit.__all__ & FOREIGN.keys() == set()
 
 
 INNER = {

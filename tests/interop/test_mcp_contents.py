@@ -126,9 +126,28 @@ def test_a_prompt_becomes_messages_that_are_no_calls_of_the_users(memo: MCPTools
     assert Agent(model, [memo]).run_sync(messages).text == "Fine."
 
 
-def test_an_unknown_prompt_and_a_lacking_argument_raise(memo: MCPTools) -> None:
-    with pytest.raises(ConfigError, match="cannot get the prompt 'review'"):
-        asyncio.run(memo.prompt("review"))
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("revew", {}, "there is no prompt 'revew'; did you mean 'review'?"),
+        ("review", {}, "it is missing 'code'"),
+        ("review", {"cod": "x"}, "it has no argument 'cod'; did you mean 'code'?"),
+        ("review", {"code": 5}, "'code' expects a string, found int 5"),
+    ],
+)
+def test_a_wrong_prompt_or_argument_is_named_before_the_server_is_asked(
+    memo: MCPTools, name: str, arguments: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        asyncio.run(memo.prompt(name, arguments))
+    assert str(raised.value).startswith(f"MCP server 'memo': cannot get the prompt '{name}': {said}")
+
+
+def test_wrong_calls_of_the_contents_of_a_server(memo: MCPTools) -> None:
+    with pytest.raises(ConfigError, match=r"read_resource\(…\) expects a URI, found int 5"):
+        asyncio.run(memo.read_resource(5))  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="prompt has no argument 'code'; it takes name, arguments"):
+        memo.prompt("review", code="x")  # type: ignore[call-arg]
 
 
 def test_a_prompt_whose_declaration_changes_is_disabled_until_it_is_accepted(tmp_path: Path) -> None:

@@ -596,3 +596,12 @@ def test_a_structure_is_shown_where_no_text_says_anything(
     assert [part for part in result.content if isinstance(part, ImagePart)] == [
         ImagePart(b64decode(DOT), "image/png")
     ] * image
+
+
+def test_tools_beyond_the_limit_are_refused_in_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with raw(tmp_path, "a", "b", "c", "d", max_tools=2) as server:
+        assert ToolRegistry(server).tools.keys() == {"raw_a", "raw_b"}
+        assert server.refused == {"c": "max_tools is 2", "d": "max_tools is 2"}
+    assert [one.getMessage() for one in caplog.records if "not offered" in one.getMessage()] == [
+        "MCP server 'raw': 2 of its tools are not offered: max_tools is 2"
+    ]

@@ -255,7 +255,7 @@ def test_with_an_output_type() -> None:
 
 def test_it_continues_if_all_do() -> None:
     yes, no = ScriptedModel([], continues=True), ScriptedModel([])
-    assert [continues(first_of(yes, yes)), continues(first_of(yes, no))] == [True, False]
+    assert [continues(first_of(yes)), continues(first_of(yes, no))] == [True, False]
 
 
 # ---------------------------------------------------------------- who has answered
@@ -387,10 +387,17 @@ def test_without_an_event_loop() -> None:
         assert [Agent(first_of(first.model, second.model)).run_sync("Hi").text for _ in range(2)] == ["Hi", "Hi"]
 
 
-@pytest.mark.parametrize("models", [(), (["openai:gpt-5"],), (None,)])
+@pytest.mark.parametrize("models", [(), (["openai:gpt-5"],), (None,), (ScriptedModel([]), Agent(ScriptedModel([])))])
 def test_what_is_not_a_model_is_refused(models: Any) -> None:
     with pytest.raises(ConfigError, match=r"first_of\(…\) expects models or model strings"):
         first_of(*models)
+
+
+def test_a_model_that_is_given_twice_is_refused() -> None:
+    one = ScriptedModel([])
+    for models in ((one, one), ("openai:gpt-5", "openai:gpt-5")):
+        with pytest.raises(ConfigError, match="given twice; a model repeats its requests itself, by max_retries"):
+            first_of(*models)
 
 
 def test_a_key_that_is_missing_is_found_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ THOUGHT = [  # of which no recording of Bedrock has any
     {"toolUse": {"toolUseId": "tooluse_1", "name": "weather", "input": {"city": "東京"}}},
 ]
 
-FILES = (
+FILES: tuple[ImagePart | FilePart, ...] = (
     ImagePart(b"png"),
     ImagePart(b"BM", "image/bmp"),
     ImagePart(url="https://ada:secret@a.example/y.png"),
@@ -190,7 +190,11 @@ URL = ImagePart(url="https://ada:secret@a.example/y.png")
 
 
 def test_an_image_that_was_answered_is_named_for_a_model_that_does_not_take_it() -> None:
-    said = [user("Look", URL, FilePart(b"ID3", "audio/mpeg", name="a.mp3")), AssistantMessage("Red."), user("And now?")]
+    said: list[Message] = [
+        user("Look", URL, FilePart(b"ID3", "audio/mpeg", name="a.mp3")),
+        AssistantMessage("Red."),
+        user("And now?"),
+    ]
     assert WIRES["bedrock"].sent(said, "bedrock")[0]["content"] == [
         {"text": "Look"},
         {"text": "[image, not shown to you: https://a.example/y.png]"},
@@ -204,7 +208,7 @@ def test_an_image_that_was_answered_is_named_for_a_model_that_does_not_take_it()
 
 
 def test_an_image_in_a_result_is_named_even_in_the_last_message() -> None:
-    said = [user("Look"), AssistantMessage((ToolCall("c", "see"),)), ToolMessage("c", "see", (URL,))]
+    said: list[Message] = [user("Look"), AssistantMessage((ToolCall("c", "see"),)), ToolMessage("c", "see", (URL,))]
     assert WIRES["bedrock"].sent(said, "bedrock")[2]["content"][0]["toolResult"]["content"] == [
         {"text": "[image, not shown to you: https://a.example/y.png]"}
     ]
@@ -219,6 +223,11 @@ def test_an_image_that_no_model_has_answered_is_refused() -> None:
 
 def test_the_other_messages_are_the_same_objects() -> None:
     """So a `RenderCache` renders them once."""
-    said = [user("Look", URL), AssistantMessage("Red."), user("Hi", ImagePart(b"png")), AssistantMessage("Hi.")]
+    said: list[Message] = [
+        user("Look", URL),
+        AssistantMessage("Red."),
+        user("Hi", ImagePart(b"png")),
+        AssistantMessage("Hi."),
+    ]
     fitted = fit_files("m", said, bedrock_body.FILES)
     assert [one is other for one, other in zip(fitted, said, strict=True)] == [False, True, True, True]

@@ -14,7 +14,7 @@ from converse_server import Answer, converse_server
 from replay_server import ReplayServer
 from streams import answer
 
-from agentkit.errors import ProviderError
+from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import CallEnd, CallError, Finish, Text, Usage
 from agentkit.messages import user
 from agentkit.models import ModelRequest, model
@@ -583,3 +583,8 @@ def test_a_forced_call_beside_thinking_is_asked_for_as_auto() -> None:
     tape = Replay([GOOD["anthropic"]])
     answer(tape.model("anthropic:m", extra={"thinking": {"type": "adaptive"}}), tools=[tool], tool_choice="required")
     assert tape.requests[0]["tool_choice"] == {"type": "auto"}
+
+
+def test_a_misspelt_kind_is_refused() -> None:
+    with pytest.raises(ConfigError, match="kind='quota'.: expected one of authentication, permission, "):
+        ProviderError("busy", kind="quota", provider="openai")  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentkit import Agent, ImagePart, TextPart, ToolCall, ToolContext, ToolResult, openapi_schema
+from agentkit import Agent, FilePart, ImagePart, TextPart, ToolCall, ToolContext, ToolResult, openapi_schema
 from agentkit.messages import ToolMessage
 from agentkit.testing import ScriptedModel
 
@@ -203,6 +203,23 @@ def test_what_is_still_to_be_waited_for_is_an_error(
     for tool in (look, look_async):
         assert told(tool).startswith(f"the tool returned {said}")
         assert logged(caplog)[-1].getMessage().startswith(f"the tool {tool.__name__} returned {said}")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        lambda: FilePart(b"%PDF-1.7"),
+        lambda: [TextPart("x"), FilePart(b"%PDF-1.7")],
+        lambda: ToolResult("x", content=(FilePart(b"%PDF-1.7"),)),
+    ],
+)
+def test_a_tool_cannot_return_a_file(value: Callable[[], Any]) -> None:
+    def look() -> Any:
+        return value()
+
+    assert told(look) == (
+        "ConfigError: a result cannot contain a FilePart, only a user's message can: return its text, or images"
+    )
 
 
 def test_a_coroutine_alone_is_awaited() -> None:

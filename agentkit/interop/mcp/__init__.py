@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentkit.foreign.absent_imports import explained_module
 from agentkit.interop.mcp.endpoints import LocalServer, RemoteServer
 from agentkit.interop.mcp.mcp_options import MCPProgress
 from agentkit.interop.mcp.mcp_tools import MCPTools
@@ -10,3 +11,5 @@ from agentkit.interop.mcp.server_app import mcp_app, mcp_server
 
 __all__ = ["LocalServer", "MCPProgress", "MCPPrompt", "MCPResource", "MCPTools", "RemoteServer"]
 __all__ += ["mcp_app", "mcp_server"]
+
+explained_module(__name__)

@@ -90,7 +90,7 @@ class MCPTools(ServerContents, Closing):
         connect_timeout: seconds for starting the server and listing its tools.
         max_message: bytes that one message from the server may have.
         max_description: characters of a description that the model reads.
-        max_tools: how many of its tools are offered; the others are refused.
+        max_tools: how many of its tools are offered, 256 by default; the others are refused.
         resources: whether a model can read the server's resources, with two more tools: `list_resources` and
             `read_resource`, after the prefix.
         max_in_flight: calls that run at the same time; further ones wait.
@@ -216,6 +216,7 @@ class MCPTools(ServerContents, Closing):
                 f"MCP server {self.name!r} has no tool {missing[0]!r}; it has {', '.join(map(repr, self._declared))}"
             )
         made: dict[str, BoundTool] = {}
+        beyond: list[str] = []
         for ours, (about, parameters) in RESOURCE_TOOLS.items() if self._options.resources else ():
             own = ToolSpec(local_name(ours, self._prefix), about.format(server=self.name), parameters)
             answer = partial(self._for_model, ours)
@@ -235,13 +236,22 @@ class MCPTools(ServerContents, Closing):
                 )
                 continue
             if len(made) == most:
-                self._refuse(tool, f"it has more than {most} tools (max_tools)")
+                beyond.append(tool)
                 continue
             try:
                 made[name] = self._tool(partial(self._answer, tool), replace(spec, name=name))
             except SchemaError as e:
                 self._refuse(tool, str(e))
+        self._refuse_rest(beyond)
         return tuple(made.values())
+
+    def _refuse_rest(self, tools: Sequence[str]) -> None:
+        """Refuse the tools beyond `max_tools`, with one line in the log for all of them."""
+        new = [tool for tool in tools if tool not in self.refused]
+        why = f"max_tools is {self._options.max_tools}"
+        self.refused.update(dict.fromkeys(new, why))
+        if new:
+            _LOG.warning("MCP server %r: %d of its tools are not offered: %s", self.name, len(new), why)
 
     def _name(self, tool: str) -> str | None:
         """A tool's name here; None to omit it."""

@@ -12,8 +12,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from agentkit.checks.spelling import refuse_unknown, takes, unknown
 from agentkit.checks.unicode import escape_controls, visible
-from agentkit.errors import ConfigError
+from agentkit.errors import ConfigError, show_value
 from agentkit.formats.quarantined_text import DeclarationQuarantine
 from agentkit.interop.mcp.amount import ITEMS
 from agentkit.interop.mcp.contents import blocks_of, resource_result
@@ -130,6 +131,8 @@ class ServerContents(ABC):
         Raises:
             ConfigError: the server cannot be used, has no such resource, or sends more than 2,000 items.
         """
+        if not isinstance(uri, str):
+            raise ConfigError(f"read_resource(…) expects a URI, found {show_value(uri)}")
         return await self._of_server(f"cannot read {uri!r:.200}", self._read(uri))
 
     async def prompts(self) -> tuple[MCPPrompt, ...]:
@@ -140,6 +143,7 @@ class ServerContents(ABC):
         """
         return await self._of_server("cannot list its prompts", self._prompts())
 
+    @takes(such="prompt('review', {'code': 'x'})")
     async def prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> list[Message]:
         """A prompt as messages, for `agent.run(await server.prompt("review", {"code": …}))`.
 
@@ -151,8 +155,8 @@ class ServerContents(ABC):
             arguments: its arguments, by name.
 
         Raises:
-            ConfigError: the server cannot be used, has no such prompt, has changed its declaration, or sends more than
-                2,000 messages.
+            ConfigError: the server cannot be used, lists no such prompt, has changed its declaration, or sends more
+                than 2,000 messages; or an argument is lacking, unknown or not a string.
         """
         return await self._of_server(
             f"cannot get the prompt {name!r:.200}", self._messages(name, dict(arguments or {}))
@@ -173,7 +177,7 @@ class ServerContents(ABC):
     async def _of_server(self, what: str, work: Awaitable[T]) -> T:
         try:
             return await work
-        except (CallFailed, TimeoutError, ValueError) as e:
+        except (CallFailed, ConfigError, TimeoutError, ValueError) as e:
             said = "no answer in time" if isinstance(e, TimeoutError) else escape_controls(self._unseen(str(e)))
             raise ConfigError(f"MCP server {self.name!r}: {what}: {said}") from None
 
@@ -226,9 +230,17 @@ class ServerContents(ABC):
         return MCPPrompt(one.name, self._about(one)[1], described, required)
 
     async def _messages(self, name: str, arguments: dict[str, str]) -> list[Message]:
-        await self._prompts()
+        prompts = {one.name: one for one in await self._prompts()}
         if name in self.changed_prompts:
             raise ValueError("its declaration has changed; see changed_prompts and accept_prompt")
+        if name not in prompts:
+            raise ValueError(unknown("prompt", str(name), prompts))
+        refuse_unknown("it", arguments, tuple(prompts[name].arguments))
+        for one, value in arguments.items():
+            if not isinstance(value, str):
+                raise ValueError(f"{one!r} expects a string, found {show_value(value)}")
+        if lacks := [repr(one) for one in prompts[name].required if one not in arguments]:
+            raise ValueError(f"it is missing {' and '.join(lacks)}")
         got = await self._ask(lambda client: client.get_prompt(name, arguments))
         return [self._message(one) for one in _bounded(got.messages, "messages")]
 

@@ -1,0 +1,14 @@
+# `"gemini:…"`
+from agentkit import Agent
+from local_server import LocalServer
+
+server = LocalServer(("add", {"a": 1, "b": 2}), "It is 3.")
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+print(Agent("gemini:gemini-3.5-flash", [add]).run_sync("1 + 2?").text)
+print("c2lnbmVk" in str(server.bodies[1]))

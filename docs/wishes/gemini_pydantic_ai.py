@@ -1,0 +1,14 @@
+# `"google:…"`
+from pydantic_ai import Agent
+from local_server import LocalServer
+
+server = LocalServer(("add", {"a": 1, "b": 2}), "It is 3.")
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+print(Agent("google:gemini-3.5-flash", tools=[add]).run_sync("1 + 2?").output)
+print("c2lnbmVk" in str(server.bodies[1]))
