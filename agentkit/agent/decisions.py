@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,7 +10,6 @@ from agentkit.checks.bounds import TEXT, Bound, instance, or_none, refuse
 from agentkit.checks.spelling import takes
 from agentkit.foreign import argument_names
 from agentkit.messages import TextPart, ToolCall, ToolMessage
-from agentkit.processor import not_run
 
 _ARGUMENTS: Final[Bound] = or_none(
     instance(Mapping, "the arguments for the call, by name, such as {'amount': 5}"), "for those that the model wrote"
@@ -49,6 +47,7 @@ def call_hash(call: ToolCall) -> str:
     >>> call_hash(ToolCall("1", "add", {"a": 1, "b": 2})) == call_hash(ToolCall("2", "add", {"b": 2, "a": 1}))
     True
     """
+    import json
     from hashlib import sha256
 
     canonical = json.dumps([call.name, call.arguments], sort_keys=True, default=str)
@@ -57,6 +56,8 @@ def call_hash(call: ToolCall) -> str:
 
 def denial(call: ToolCall, reason: str) -> ToolMessage:
     """The answer to a call that a person denied."""
+    from agentkit.processor import not_run
+
     text = not_run.DENIED.text() + (reason and f": {reason}")
     return ToolMessage(call.id, call.name, (TextPart(text),), not_run.DENIED.code)
 
@@ -67,5 +68,7 @@ EDITED: Final = "The user changed the arguments before the call was run: "
 
 def add_edit_note(answer: ToolMessage, arguments: Mapping[str, Any]) -> ToolMessage:
     """Add a note to an answer: the arguments that the call was run with in place of the model's."""
+    import json
+
     note = TextPart(f"{EDITED}{json.dumps(arguments, default=str)}\n")
     return ToolMessage(answer.call_id, answer.name, (note, *answer.content), answer.error)

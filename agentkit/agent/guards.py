@@ -14,10 +14,10 @@ from agentkit.errors import ConfigError
 from agentkit.foreign import argument_names
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.models.base import ModelRequest
-from agentkit.tool.result import ToolContext
 
 if TYPE_CHECKING:
     from agentkit.agent.run import RunStream
+    from agentkit.tool.result import ToolContext
 
 _REASON: Final[Bounds] = {"reason": TEXT}
 
@@ -56,7 +56,7 @@ RequestGuard = Callable[
     [ModelRequest, "RunStream[Any]"], ModelRequest | Refused | Awaitable[ModelRequest | Refused | None] | None
 ]
 CallGuard = Callable[
-    [ToolCall, ToolContext[Any]],
+    [ToolCall, "ToolContext[Any]"],
     Approved | Denied | AskPerson | Awaitable[Approved | Denied | AskPerson | None] | None,
 ]
 ReplyGuard = Callable[

@@ -52,29 +52,6 @@ def explained_module(name: str, called: str = "", homes: Mapping[str, str] | Non
         vars(module)["_called"] = f": {called}"
 
 
-class _AbsentModules:
-    """The last of Python's finders: explains an import of a module that agentkit does not have."""
-
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        """Find nothing.
-
-        Raises:
-            ModuleNotFoundError: an `import` statement names a module of agentkit that does not exist.
-        """
-        # `importlib.util.find_spec` also asks, and expects None
-        if name.startswith("agentkit.") and sys._getframe(2).f_code.co_name == "_find_and_load_unlocked":
-            from agentkit.checks.spelling import did_you_mean
-            from agentkit.foreign.imports import FOREIGN, HOMES, MODULES
-
-            known = f"; there are agentkit, {', '.join(sorted({*HOMES.values()}))}"
-            hint = did_you_mean(name.rpartition(".")[2], (), {**MODULES, **FOREIGN}) or known
-            raise ModuleNotFoundError(f"there is no module {name!r}{hint}", name=name)
-
-
-sys.meta_path.append(_AbsentModules)
-
-
 def absent(module: ModuleType, name: str, asker: FrameType) -> Exception:
     """The error for a name that a module does not have.
 

@@ -222,21 +222,6 @@ def test_an_import_of_another_toolkit(module: str, name: str, hint: str) -> None
     assert not hasattr(importlib.import_module(module), name)
 
 
-@pytest.mark.parametrize(
-    ("module", "hint"),
-    [
-        ("agentkit.mcp", ": it is the module agentkit.interop.mcp"),
-        ("agentkit.models.fallback", ": write agentkit.first_of('openai:gpt-5', 'anthropic:…')"),
-        ("agentkit.exceptions", f"; there are agentkit, {', '.join(sorted({*HOMES.values()}))}"),
-    ],
-)
-def test_an_import_of_a_module_that_does_not_exist(module: str, hint: str) -> None:
-    with pytest.raises(ModuleNotFoundError) as caught:
-        exec(f"import {module}")
-    assert (str(caught.value), caught.value.name) == (f"there is no module {module!r}{hint}", module)
-    assert importlib.util.find_spec(module) is None
-
-
 # ------------------------------------------------------------------ properties of the tables
 
 FOREIGN_NAMES = [(owner, name, ours) for owner, names in ATTRIBUTES.items() for name, ours in names.items()]
