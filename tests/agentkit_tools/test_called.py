@@ -15,6 +15,7 @@ import pytest
 from confining import WHY
 from ready_made import methods, tool_classes
 from site_server import Page, SiteServer
+from small_pdf import pdf
 
 from agentkit import Agent
 from agentkit.messages import ToolCall, ToolMessage
@@ -22,6 +23,7 @@ from agentkit.testing import ScriptedModel
 from agentkit_tools.conversation import Conversation
 from agentkit_tools.editor import StrReplaceEditor
 from agentkit_tools.files import Files
+from agentkit_tools.pdf import Pdf
 from agentkit_tools.python import Python
 from agentkit_tools.remote_python import RemotePython
 from agentkit_tools.rewards import Geo3k, Gsm8k
@@ -54,6 +56,11 @@ def files(folder: Path) -> Files:
 
 def editor(folder: Path) -> StrReplaceEditor:
     return StrReplaceEditor(files(folder).root)
+
+
+def pdf_folder(folder: Path) -> Pdf:
+    (folder / "a.pdf").write_bytes(pdf("one", "two"))
+    return Pdf(folder)
 
 
 EDITOR = "str_replace_editor"
@@ -138,6 +145,7 @@ TABLE = [
     Called(files, "move", {"file_path": "a.txt", "new_path": "b/c.txt"}, "moved a.txt to b/c.txt"),
     Called(files, "list_files", {"glob": "*.txt", "depth": 1}, "a.txt"),
     Called(files, "search_files", {"pattern": "^t.o$", "context": 1}, "a.txt-1-one\na.txt:2:two"),
+    Called(pdf_folder, "read_pdf", {"file_path": "a.pdf", "first_page": 2}, "two"),
     Called(editor, EDITOR, {"command": "view", "path": "a.txt", "view_range": [2, -1]}, "     2\ttwo"),
     Called(editor, EDITOR, {"command": "create", "path": "b.txt", "file_text": "<x>\n"}, "created b.txt (4 bytes)"),
     Called(editor, EDITOR, {"command": "str_replace", "path": "a.txt", "old_str": "two"}, "lines 1-2 are now"),

@@ -272,6 +272,7 @@ NO_SECRET: Final = {
     "Files": "a folder, and names that are protected",
     "Geo3k": "the answer, which is no secret of the operator's; that no result tells it is tested in test_rewards",
     "Gsm8k": "as Geo3k",
+    "Pdf": "as Files",
     "StrReplaceEditor": "as Files",
     "TaskList": "a file",
 }

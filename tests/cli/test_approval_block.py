@@ -189,7 +189,7 @@ def test_a_block_is_never_higher_than_the_window(tmp_path: Path, text: str) -> N
     """Its title and its start are shown, and how much is left out; `v` shows all, and nothing else remains."""
     calls = several(("create_file", {"file_path": "a.py", "file_contents": text}))
     with asked(tmp_path, calls) as terminal:
-        terminal.until_shown("v view all")
+        terminal.until_shown("v view")
         lines = list(terminal.shown.screen.display)
         assert any("● create_file → a.py" in line for line in lines)
         assert any(" more lines" in line for line in lines)
@@ -228,7 +228,7 @@ def test_a_pattern_is_allowed_and_everything_else_is_asked_about(tmp_path: Path,
         terminal.until_shown("these patterns do not fit this call itself")
         terminal.until_shown("p pattern")
         terminal.type("p")
-        terminal.until_shown("allow> ")
+        terminal.read_until(lambda: sum("allow> " in line for line in terminal.shown.lines) == 2, "the second prompt")
         patterns = {"file_path": "*", "file_contents": "print('*')\n"}
         terminal.type(f"\x15{json.dumps(patterns)}\r")
         terminal.until_shown("● create_file → c;py")

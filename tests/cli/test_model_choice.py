@@ -135,7 +135,7 @@ def test_a_reference_is_no_model_string(name: str, reference: bool) -> None:
             [f"{HERE}:modell"],
             (
                 "--model 'cli_objects:modell': cli_objects has no 'modell'; did you mean 'model'? "
-                "A provider's model is openai:NAME, responses:NAME or anthropic:NAME"
+                "A provider's model is one of openai:NAME, responses:NAME, anthropic:NAME, gemini:NAME, bedrock:NAME"
             ),
         ),
         (
@@ -156,13 +156,15 @@ def test_a_reference_is_no_model_string(name: str, reference: bool) -> None:
             ["no_such_module:model"],
             (
                 "--model 'no_such_module:model': module 'no_such_module' cannot be imported: No module named "
-                "'no_such_module'. A provider's model is openai:NAME, responses:NAME or anthropic:NAME"
+                "'no_such_module'. A provider's model is one of openai:NAME, responses:NAME, anthropic:NAME, "
+                "gemini:NAME, bedrock:NAME"
             ),
         ),
         (
             ["opnai:gpt-5"],
             (
-                "--model 'opnai:gpt-5': expected openai:NAME, responses:NAME, anthropic:NAME, or module:name for a "
+                "--model 'opnai:gpt-5': expected openai:NAME, responses:NAME, anthropic:NAME, gemini:NAME, "
+                "bedrock:NAME, or module:name for a "
                 "model "
                 "object of Python; did you mean 'openai:gpt-5'?"
             ),
@@ -170,7 +172,8 @@ def test_a_reference_is_no_model_string(name: str, reference: bool) -> None:
         (
             ["qwen3"],
             (
-                "--model 'qwen3': expected openai:NAME, responses:NAME, anthropic:NAME, or module:name for a model "
+                "--model 'qwen3': expected openai:NAME, responses:NAME, anthropic:NAME, gemini:NAME, "
+                "bedrock:NAME, or module:name for a model "
                 "object "
                 "of Python; for a server that speaks OpenAI's protocol write --model openai:qwen3 --base-url https://…"
             ),

@@ -150,7 +150,7 @@ def test_a_template_that_rewrites_history_says_so() -> None:
 def test_a_picture_is_told_in_words() -> None:
     picture = ToolMessage("c", "draw", ("Here: ", ImagePart(b"\x89PNG\r\n\x1a\n0000")))
     assert "Here: (image/png, 12 bytes, not shown)" in decoded("chatml", template("chatml").answers([picture]))
-    with pytest.raises(ConfigError, match="a tokenizer has no tokens for pictures"):
+    with pytest.raises(ConfigError, match="a tokenizer has no tokens for it"):
         template("chatml").prompt([UserMessage(ImagePart(b"\x89PNG\r\n\x1a\n0000"))])
 
 

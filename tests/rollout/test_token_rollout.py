@@ -172,7 +172,7 @@ def test_a_picture_in_a_prompt_is_refused_before_the_start() -> None:
     from agentkit.rollout import Sample
 
     picture = Sample("p", (UserMessage(ImagePart(b"\x89PNG\r\n\x1a\n0000")),))
-    with pytest.raises(ConfigError, match="sample 'p': there is a picture in the prompt"):
+    with pytest.raises(ConfigError, match="sample 'p': there is a picture or a file in the prompt"):
         Rollout([Sum], Lines(), tokenizer=tokenizer("chatml")).check([picture])
     Rollout([Sum], Lines()).check([picture])
 
