@@ -76,11 +76,11 @@ def file_of(part: ForeignPart, reader: str) -> FilePart:
     """
     name, url, kind = _named(part)
     try:
+        if kind == "text/plain":
+            return FilePart(url.encode(), kind, name=name)
         if url.startswith("data:"):
             head, _, data = url.partition(";base64,")
             return FilePart(base64.b64decode(data, validate=True), head.removeprefix("data:"), name=name)
-        if kind == "text/plain":
-            return FilePart(url.encode(), kind, name=name)
         if url:
             return FilePart(url=url, name=name)
     except (binascii.Error, ValueError) as e:

@@ -63,6 +63,8 @@ def _map_texts(message: Message, change: Callable[[str], str]) -> Message:
         match value:
             case str():
                 return change(value)
+            case bool():
+                return value
             case int() | float() if change(str(value)) != str(value):
                 return change(str(value))
             case dict():

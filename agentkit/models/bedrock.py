@@ -43,7 +43,7 @@ _CONSTRAINED: Final = re.compile(r"anthropic\.claude-(?:(?:haiku|sonnet|opus)-4-
 """The models that can be constrained to a schema; others refuse the field.
 Source: Amazon Bedrock, User Guide, Structured output; langchain-aws issue 883."""
 
-_REGION: Final = re.compile(r"bedrock(?:-runtime)?(?:-fips)?[.:]([a-z0-9-]+)[.:]")
+_REGION: Final = re.compile(r"bedrock(?:-runtime)?(?:-fips)?[.:]([a-z]{2}(?:-[a-z]+)+-[0-9]+)[.:]")
 """The region in an ARN of a model, or in a URL of the service."""
 
 _SETTINGS: Final = (
@@ -202,7 +202,7 @@ class _Client:
         named = _REGION.search(f"{url or ''} {self._name.partition(':')[2]}")
         client = session.client(
             "bedrock-runtime",
-            region_name=session.region_name or os.environ.get("AWS_REGION") or (named and named[1]) or (url and _ANY),
+            region_name=(named and named[1]) or session.region_name or os.environ.get("AWS_REGION") or (url and _ANY),
             endpoint_url=url,
             config=Config(
                 connect_timeout=min(timeout, CONNECT_TIMEOUT),

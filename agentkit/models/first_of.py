@@ -94,7 +94,8 @@ class ModelChain(Closing):
         """Answer a request. A `ModelSelected` precedes the events of each member that has some.
 
         Raises:
-            ProviderError: the last error, with the others in its text; or that of a member that had started its reply.
+            ProviderError: the last error, with the earlier ones in its text, the latest first; or that of a member that
+                had started its reply.
         """
         failed: tuple[str, ...] = ()
         for at in (order := self._order()):
@@ -112,7 +113,7 @@ class ModelChain(Closing):
             except (ProviderError, FileRefused) as error:
                 passed_on = isinstance(error, FileRefused) or error.kind in PASSED_ON
                 if shown or not passed_on or at == order[-1]:
-                    error.args = ("; before that, ".join((str(error), *failed)),)
+                    error.args = ("; before that, ".join((str(error), *reversed(failed))),)
                     raise
                 failed = (*failed, str(error) if isinstance(error, FileRefused) else f"{member.name}: {error}")
                 if isinstance(error, ProviderError) and error.kind in _LIMITED and error.retry_after is not None:

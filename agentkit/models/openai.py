@@ -86,7 +86,7 @@ def chat_messages(
 ) -> list[dict[str, Any]]:
     """A conversation as chat messages. A tool's images follow its results in a user message: results are text only."""
     make = partial(_messages, provider=provider, written=written, by_url=by_url)
-    return (rendered or RenderCache()).of(("chat", provider), messages, make, (written,))
+    return (rendered or RenderCache()).of(("chat", provider, by_url), messages, make, (written,))
 
 
 def _messages(

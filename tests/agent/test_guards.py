@@ -107,6 +107,14 @@ def test_what_a_guard_hides_is_nowhere_in_the_request(format: str | None) -> Non
     assert ("4711" in sent, "815" in sent) == (False, False)
 
 
+def test_changed_texts_leave_yes_and_no_as_they_are() -> None:
+    call = ToolCall("c", "save", {"n": 1, "shared": True})
+    changed = (
+        ModelRequest([AssistantMessage(call)]).map_texts(str.upper).map_texts(lambda text: text.replace("1", "[n]"))
+    )
+    assert changed.messages[0].calls[0].arguments == {"N": "[n]", "SHARED": True}
+
+
 def test_the_text_of_a_call_whose_arguments_a_guard_changed_is_not_sent() -> None:
     def hide(request: ModelRequest, run: RunStream[Any]) -> ModelRequest:
         first, *others = request.messages

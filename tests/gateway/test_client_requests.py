@@ -18,11 +18,13 @@ from agentkit.errors import FormatError
 from agentkit.formats import Parser, render_prompt
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.client_wire import WireName
+from agentkit.gateway.foreign_parts import file_of
 from agentkit.gateway.request_fields import is_left_out
 from agentkit.gateway.wire_fields import fields_for
 from agentkit.gateway.wires import WIRES
 from agentkit.messages import (
     AssistantMessage,
+    FilePart,
     ImagePart,
     Message,
     ProviderPart,
@@ -315,6 +317,13 @@ def test_a_part_that_only_its_wire_has_is_kept(read: Callable[..., ClientRequest
     first, second = (ImagePart(url=f"agentkit:part/{n}") for n in (0, 1))
     assert asked.request.messages == [user(first, second)]
     assert asked.parts == {"agentkit:part/0": part, "agentkit:part/1": part}
+
+
+def test_a_text_document_may_begin_like_a_data_url() -> None:
+    source = {"type": "text", "media_type": "text/plain", "data": "data: the readings of May"}
+    assert file_of({"type": "document", "source": source}, "chat") == FilePart(
+        b"data: the readings of May", "text/plain"
+    )
 
 
 # ---------------------------------------------------------------- settings

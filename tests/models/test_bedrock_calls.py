@@ -270,6 +270,19 @@ def test_requests_are_signed_with_botos_credentials_and_none_is_shown(
         assert secret not in f"{error} {error.body} {error.__cause__!r} {vars(error.__cause__)} {caplog.text}"
 
 
+@pytest.mark.parametrize(
+    ("path", "region"),
+    [("/bedrock-runtime.us-west-2.amazonaws.com", "us-west-2"), ("/bedrock.example.com", "eu-west-1")],
+)
+def test_a_request_is_signed_for_the_region_of_its_url(path: str, region: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIA1234567890")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "the-secret-key")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    with converse_server(Answer(HELLO)) as server:
+        events_of(server.model(base_url=server.url + path, api_key=None))
+        assert f"/{region}/bedrock/aws4_request" in server.requests[0]["headers"]["Authorization"]
+
+
 @pytest.mark.parametrize("given", [True, False])
 def test_a_key_of_bedrock(given: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     if not given:

@@ -140,7 +140,7 @@ def test_if_all_fail_the_last_error_has_the_others() -> None:
     assert error is not None
     assert (events, error.kind, error.status) == ([], "overloaded", 529)
     found = str(error).split("; before that, ")
-    assert [part.partition(": ")[0] for part in found[1:]] == ["busy", "openai:openai-m"]
+    assert [part.partition(": ")[0] for part in found[1:]] == ["openai:openai-m", "busy"]  # the latest first
     assert "529" in found[0]
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from agentkit import formats
 from agentkit.messages import (
     AssistantMessage,
+    FilePart,
     ImagePart,
     Message,
     ProviderPart,
@@ -123,6 +124,13 @@ def test_other_tools_or_formats_make_it_again() -> None:
     for name in ("hermes", "xml", "hermes"):
         format = formats.get(name)
         assert text_messages(messages, format, (), rendered) == text_messages(messages, format, (), AtOnce())
+
+
+def test_servers_that_want_a_file_in_another_form_share_nothing() -> None:
+    messages = [user("What is said?", FilePart(b"RIFF", "audio/wav")), *turn(0), *turn(1)]
+    rendered = RenderCache()
+    sent = [chat_messages(messages, "openai", rendered, by_url=by_url)[0] for by_url in (False, True, False)]
+    assert [one["content"][1]["type"] for one in sent] == ["input_audio", "audio_url", "input_audio"]
 
 
 def test_a_server_tools_call_waits_for_its_output_in_a_later_message() -> None:
