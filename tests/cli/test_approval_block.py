@@ -228,10 +228,12 @@ def test_a_pattern_is_allowed_and_everything_else_is_asked_about(tmp_path: Path,
         terminal.until_shown("these patterns do not fit this call itself")
         terminal.until_shown("p pattern")
         terminal.type("p")
-        terminal.read_until(lambda: sum("allow> " in line for line in terminal.shown.lines) == 2, "the second prompt")
+        terminal.read_until(lambda: not shows_keys(terminal), "no keys")
+        terminal.until_shown("allow> ")
         patterns = {"file_path": "*", "file_contents": "print('*')\n"}
         terminal.type(f"\x15{json.dumps(patterns)}\r")
         terminal.until_shown("● create_file → c;py")
+        terminal.until_shown(KEYS)
         terminal.type("n")
         terminal.until_shown("no, because")
         terminal.type("\r")

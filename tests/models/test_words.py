@@ -176,7 +176,7 @@ def test_text_and_parts_that_follow_each_other_are_one_message() -> None:
     [
         (
             lambda: UserMessage(5),
-            "UserMessage(…) expects strings and parts (TextPart, ImagePart, FilePart), found int 5",
+            "expects strings and parts (TextPart, ImagePart, FilePart), found int 5",
         ),
         (lambda: user(["a"]), "found list ['a']"),  # type: ignore[arg-type]
         (lambda: UserMessage(b"hi"), "found bytes b'hi'"),
@@ -204,7 +204,7 @@ def test_text_and_parts_that_follow_each_other_are_one_message() -> None:
         ),
         (
             lambda: messages_from({"role": "user", "content": [{"type": "input_audio"}]}),
-            "message 0.content[0]: expected a content part of type text, refusal, image_url ({'url': '…'}), file ({'file_data': 'data:…'}) or ",
+            "expected a content part of type text, refusal, image_url ({'url': '…'}), file ({'file_data'",
         ),
         (
             lambda: messages_from({"role": "user", "content": "x", "name": "Ada"}),
