@@ -38,6 +38,7 @@ _ALLOWED: Final[Mapping[str, tuple[type, ...]]] = {
     "reply": (AskAgain, Refused),
 }
 """What a guard may return besides None."""
+_ASKED: Final = "a guard asks for a person"
 _CHANGED_SINCE: Final = "its arguments are not those that were approved"
 
 
@@ -151,7 +152,7 @@ class RunGuards:
     def _ask(self, call: ToolCall, asks: Sequence[str] = ()) -> str | None:
         """Return why a person must be asked about a call, if guards ask or she approved another one; otherwise None."""
         if call.id not in self.approved:
-            return "; ".join(filter(None, asks)) if asks else None
+            return ("; ".join(filter(None, asks)) or _ASKED) if asks else None
         approved = self.approved[call.id]
         return None if approved is None or approved == call_hash(call) else _CHANGED_SINCE
 
