@@ -62,7 +62,7 @@ class RunGuards:
         self.approved: Mapping[str, str | None] = MappingProxyType({})
         """The `UnansweredCalls.approved` of the calls that are about to run."""
         self.offered: Collection[str] | None = None
-        """The tools in the request as the guards of requests left it, which alone may be called; None for all."""
+        """The tools in the request that a guard returned, which alone may be called; None if no guard returned one."""
         outer: tuple[Guards, ...] = () if above is None else above._guards
         self._guards: tuple[Guards, ...] = outer if guards is None or guards in outer else (*outer, guards)
 

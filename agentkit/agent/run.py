@@ -361,8 +361,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             checked = await self._obey(self.plan.guards.check_request(requests.next, self))
             if not isinstance(checked, ModelRequest):
                 return None
+            self.plan.guards.offered = None if checked is requests.next else {tool.name for tool in checked.tools}
             requests.next = checked
-            self.plan.guards.offered = {tool.name for tool in checked.tools}
         self.plan.guards.approved = {}
         request = requests.begin()
         progress.turns += 1
