@@ -334,6 +334,16 @@ async def test_a_stored_answer_that_the_guards_refuse_is_not_the_answer(threads:
     assert (said.finish, said.text, said.guard_reason) == ("refused_by_guard", "", "say please")
 
 
+async def test_a_message_that_arrives_while_a_guard_reads_the_reply_is_answered(threads: ThreadManager) -> None:
+    async def slow(reply: AssistantMessage, run: RunStream[Any]) -> None:
+        if reply.text == "Paid.":
+            await threads.add_message("t", "And Eve?")
+
+    model = ScriptedModel(["Paid.", "Eve too."])
+    result = await threads.run_thread("t", model=model, guards=Guards(reply=[slow]))
+    assert (result.finish, result.text, len(model.requests)) == ("stop", "Eve too.", 2)
+
+
 async def test_a_stored_answer_whose_guard_is_cancelled_is_not_shown(threads: ThreadManager) -> None:
     await threads.say("t", "Tea?", ScriptedModel(["No."]), client_id="1")
 
