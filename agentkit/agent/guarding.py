@@ -38,6 +38,7 @@ _ALLOWED: Final[Mapping[str, tuple[type, ...]]] = {
     "reply": (AskAgain, Refused),
 }
 """What a guard may return besides None."""
+_ASKED: Final = "a guard asks for a person"
 _CHANGED_SINCE: Final = "its arguments are not those that were approved"
 
 
@@ -61,7 +62,7 @@ class RunGuards:
         self.approved: Mapping[str, str | None] = MappingProxyType({})
         """The `UnansweredCalls.approved` of the calls that are about to run."""
         self.offered: Collection[str] | None = None
-        """The tools in the request as the guards of requests left it, which alone may be called; None for all."""
+        """The tools in the request that a guard returned, which alone may be called; None if no guard returned one."""
         outer: tuple[Guards, ...] = () if above is None else above._guards
         self._guards: tuple[Guards, ...] = outer if guards is None or guards in outer else (*outer, guards)
 
@@ -151,7 +152,7 @@ class RunGuards:
     def _ask(self, call: ToolCall, asks: Sequence[str] = ()) -> str | None:
         """Return why a person must be asked about a call, if guards ask or she approved another one; otherwise None."""
         if call.id not in self.approved:
-            return "; ".join(filter(None, asks)) if asks else None
+            return ("; ".join(filter(None, asks)) or _ASKED) if asks else None
         approved = self.approved[call.id]
         return None if approved is None or approved == call_hash(call) else _CHANGED_SINCE
 

@@ -275,26 +275,27 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         turn, progress, brake = self._turn, self._progress, self._brake
         if turn is not None:
             choice = self._requests.choice
-            self._requests.see(
-                turn.refusal, calls=turn.message.calls, answered={result.name for result in turn.results}
-            )
+            answered = {result.name for result in turn.results}
+            self._requests.see(turn.refusal, calls=turn.message.calls, answered=answered)
             progress.see(turn, choice)
             if turn.fault is not None:
                 raise turn.fault
-        reason = ending(progress.state(brake.reason))
-        if reason == "stop":
-            news = await self.journal.news()  # a user may have written while the model was answering
-            reason = ending(progress.state(brake.reason, news=news))
+        reason = await self._end_reason()
         if self.plan.guards.has("reply") and brake.reason is None and (reply := progress.final(reason)) is not None:
             await self._obey(self.plan.guards.check_reply(reply, self))
-            reason = ending(progress.state(brake.reason))
+            reason = await self._end_reason()
         if reason is None:
-            turn = await self._ask()
-            if turn is not None:
+            if (turn := await self._ask()) is not None:
                 return turn
             reason = ending(progress.state(brake.reason))
         progress.finish = reason or "cancelled"
         return None
+
+    async def _end_reason(self) -> RunFinish | None:
+        """Why the run ends now; None if it continues, as when a user wrote while the model or a guard was at work."""
+        reason = ending(self._progress.state(self._brake.reason))
+        news = reason == "stop" and await self.journal.news()
+        return ending(self._progress.state(self._brake.reason, news=news)) if reason == "stop" else reason
 
     async def _open(self) -> tuple[Turn | None, UnansweredCalls]:
         """Start; the turn that answers calls that an earlier run left open, if there are any, and what was open."""
@@ -361,17 +362,16 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             checked = await self._obey(self.plan.guards.check_request(requests.next, self))
             if not isinstance(checked, ModelRequest):
                 return None
+            self.plan.guards.offered = None if checked is requests.next else {tool.name for tool in checked.tools}
             requests.next = checked
-            self.plan.guards.offered = {tool.name for tool in checked.tools}
         self.plan.guards.approved = {}
         request = requests.begin()
         progress.turns += 1
         if self._hooks.any:
             await self._hooks.notify(TurnStarted(progress.turns, request))
         processor.config = self.plan.config  # a call beyond the budget is read, and refused by the gate
-        source = requests.stream(request)
         return processor.process(
-            source,
+            requests.stream(request),
             offered=requests.native_tools,
             readable=requests.readable,
             barred=requests.barred,

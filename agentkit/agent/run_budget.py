@@ -52,8 +52,8 @@ class Spending:
         self._all: tuple[Spending, ...] = (self, *(() if parent is None else parent._all))
         """This one and all those from which it also spends."""
         self._bounded: bool = budget is not UNBOUNDED or (parent is not None and parent._bounded)
-        self.counts: bool = any(one.budget.tokens is not None or one.budget.cost is not None for one in self._all)
-        """True if tokens or cost are limited."""
+        self.counts: bool = any(one.budget.tokens is not None or one.budget.prices for one in self._all)
+        """True if tokens are limited, or cost is counted."""
         self._waiting: deque[asyncio.Future[None]] = deque() if parent is None else parent._waiting
 
     def check(self, models: Sequence[str]) -> None:
@@ -157,7 +157,7 @@ class Spending:
         return Meter(self, models, prompt, REPLY_TOKENS if request.max_tokens is None else request.max_tokens)
 
     def count(self, model: str, spent: Usage) -> None:
-        """Add a response for which nothing was reserved, as when neither tokens nor cost are limited."""
+        """Add a response for which nothing was reserved, as without a limit for tokens and without prices."""
         if any(spent):
             self._change(model, _NOTHING, spent)
 

@@ -8,6 +8,7 @@ from agentkit.agent import Agent, Approved, Decision, RunResult, RunStream, call
 from agentkit.agent.lifecycle import TurnStarted
 from agentkit.cli.approval_prompt import who
 from agentkit.errors import ThreadNotFound
+from agentkit.events import ApprovalRequired
 from agentkit.messages import Message, TextPart, ToolCall, UserMessage, user
 from agentkit.threads import AllowRule, Log, ThreadManager
 from agentkit.threads.allow_rules import bound_to, is_allowed
@@ -34,6 +35,7 @@ class InMemory:
         self._last: RunResult | None = None
         self._decisions: dict[str, Decision] = {}
         self._rules: tuple[AllowRule, ...] = ()
+        self._for_a_person: set[str] = set()  # calls that wait for another reason than their tool's: rules cover none
 
     async def say(self, text: str) -> None:
         """Add the user's message."""
@@ -44,9 +46,10 @@ class InMemory:
         """Let the model continue."""
         decisions, self._decisions = self._decisions, {}
         last = self._last
+        agent = self.agent.adapt(hooks=[lambda event, _: self.watch(event)])
         if last is not None and last.messages is self.messages:  # it may have more than its messages: sub-agents
-            return self.agent.stream(last, decisions=decisions)
-        return self.agent.stream(self.messages, decisions=decisions)
+            return agent.stream(last, decisions=decisions)
+        return agent.stream(self.messages, decisions=decisions)
 
     def keep(self, result: RunResult) -> None:
         """Continue from the run's messages."""
@@ -72,9 +75,9 @@ class InMemory:
             await self.allow(call.name if isinstance(remember, bool) else remember)
 
     async def allows(self, call: ToolCall) -> bool:
-        """Let a call run that a rule covers; False if none does."""
+        """Let a call run that a rule covers; False if none does, or if a guard asked for a person."""
         tool = self.agent.registry.get_tool(call.name)
-        if "/" in call.id or tool is None or not is_allowed(self._rules, call, tool):
+        if "/" in call.id or call.id in self._for_a_person or tool is None or not is_allowed(self._rules, call, tool):
             return False
         self._decisions[call.id] = Approved()
         return True
@@ -93,7 +96,9 @@ class InMemory:
         self._rules = tuple(one for one in self._rules if one.key != rule.key)
 
     def watch(self, event: object) -> Awaitable[None] | None:
-        """Nothing to do: nobody else can write here."""
+        """Remember the calls that a guard asked about: a hook."""
+        if isinstance(event, ApprovalRequired) and event.reason:
+            self._for_a_person.add(event.call.id)
         return None
 
 

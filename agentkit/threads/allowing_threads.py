@@ -13,6 +13,8 @@ from agentkit.threads.allow_rules import AllowRule, bound_to, rules_in, with_rul
 from agentkit.threads.store import Body, Store, ask_store
 from agentkit.tool.registry import ToolRegistry
 
+_TRIES: Final = 100  # of a change, while others change the same metadata
+
 _BOUNDS: Final[Bounds] = {
     "thread_id": instance(str, "the id of a thread"),
     "rule": either(
@@ -102,12 +104,15 @@ async def change_metadata(store: Store, thread_id: str, change: Callable[[Body],
         change: returns the new metadata; called again if somebody else was faster.
 
     Raises:
+        StoreConflict: somebody else was faster each time.
         ThreadNotFound: there is no such thread.
     """
-    while True:
+    for left in reversed(range(_TRIES)):
         before = (await ask_store(store.get, thread_id)).metadata
         try:
             await ask_store(store.update, thread_id, change(before), expect=before)
         except StoreConflict:
-            continue
-        return
+            if not left:
+                raise
+        else:
+            return

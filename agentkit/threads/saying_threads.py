@@ -101,14 +101,16 @@ class SaidStream(RunStream[OutputT], Generic[OutputT]):
                     yield event
 
     async def _accepted(self, stored: RunResult[Any]) -> RunResult[Any]:
-        """Return the stored answer, without its text if the guards of this run do not accept it."""
+        """Return the stored answer, without its text if the guards of this run do not accept it, or it is cancelled."""
         reply = next((m for m in reversed(stored.messages) if isinstance(m, AssistantMessage)), None)
         if reply is None or not self.plan.guards.has("reply"):
             return stored
-        said = await self.plan.guards.check_reply(as_shown(reply, stored.text), self)
+        said = await self._brake.unless_pulled(self.plan.guards.check_reply(as_shown(reply, stored.text), self))
         if isinstance(said, AssistantMessage):
             return stored
         output = None if stored._output is None else ()
+        if said is None:
+            return replace(stored, text="", finish=self._brake.reason or "cancelled", _output=output)
         return replace(stored, text="", finish="refused_by_guard", guard_reason=said.reason, _output=output)
 
 

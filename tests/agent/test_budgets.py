@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentkit import first_of
 from agentkit.agent import Agent, Budget, Price
 from agentkit.agent.limits import REPLY_TOKENS
 from agentkit.errors import ConfigError, ProviderError
@@ -234,6 +235,12 @@ async def test_what_the_responses_told_is_counted_once(budget: Budget | None) ->
 def test_a_result_has_its_cost_where_there_are_prices(budget: Budget | None, cost: float | None) -> None:
     model = ScriptedModel([["Hi", Usage(1_000, 500)]])
     assert Agent(model, budget=budget).run_sync("Hi").cost == cost
+
+
+def test_the_model_of_a_chain_that_answered_is_paid() -> None:
+    chain = first_of(ScriptedModel([["Hi", Usage(1_000, 500)]], name="a"), ScriptedModel([], name="b"))
+    prices = {"a": Price(3, 15), "b": Price(30, 150)}
+    assert Agent(chain, budget=Budget(prices=prices)).run_sync("Hi").cost == 0.0105
 
 
 async def test_a_response_that_breaks_off_costs_what_it_said() -> None:

@@ -95,6 +95,13 @@ def test_a_tool_that_was_not_offered_runs_if_it_is_called_by_its_name() -> None:
     assert [m.text for m in result.messages if isinstance(m, ToolMessage)] == ["7"]
 
 
+def test_a_guard_that_changes_nothing_leaves_such_a_call_alone() -> None:
+    model = ScriptedModel([ToolCall("", "job_7", {"size": 1}), "Done."])
+    guards = Guards(request=[lambda request, run: None])
+    result = Agent(model, MANY, offered_tools=2, guards=guards).run_sync("Hello!")
+    assert [m.text for m in result.messages if isinstance(m, ToolMessage)] == ["7"]
+
+
 def test_a_search_that_finds_nothing_and_an_unknown_name_lead_back_to_the_search() -> None:
     script: list[Any] = [ToolCall("", "find_tools", {"query": "zzz"}), ToolCall("", "rain", {}), "Sorry."]
     result = Agent(ScriptedModel(script), MANY, offered_tools=2).run_sync("Hello!")

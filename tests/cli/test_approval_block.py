@@ -18,11 +18,13 @@ from hypothesis import strategies as st
 from replay_server import ReplayServer
 from terminal import Terminal
 
-from agentkit import ToolCall
+from agentkit import Agent, AskPerson, Guards, ToolCall, ToolContext, openapi_schema
+from agentkit.cli.chat_storage import InMemory
 from agentkit.cli.edited_arguments import from_text, to_text
 from agentkit.cli.effect_rows import rows, title
 from agentkit.cli.terminal import cells, fold
 from agentkit.errors import ConfigError
+from agentkit.testing import ScriptedModel
 from agentkit.tool.call_effect import Effect, effect
 
 
@@ -283,3 +285,26 @@ def test_a_terminal_without_single_keys_keeps_the_typed_line(tmp_path: Path) -> 
         terminal.type("a\n")
         terminal.wait_for("Done.")
     assert (tmp_path / "a.py").exists()
+
+
+@pytest.mark.anyio
+async def test_always_does_not_overrule_a_guard_that_asks_for_a_person() -> None:
+    sent: list[str] = []
+
+    @openapi_schema(requires_approval=True)
+    def send(to: str) -> str:
+        """Send a letter."""
+        sent.append(to)
+        return "sent"
+
+    def careful(call: ToolCall, context: ToolContext) -> AskPerson | None:
+        return AskPerson() if call.arguments["to"] == "Eve" else None
+
+    calls = [ToolCall("a", "send", {"to": "Ada"}), ToolCall("e", "send", {"to": "Eve"})]
+    chat = InMemory(Agent(ScriptedModel([calls, "Done."]), [send], guards=Guards(call=[careful])))
+    await chat.say("Write to both.")
+    chat.keep(await chat.run())
+    await chat.allow("send")
+    assert [(call.id, await chat.allows(call)) for call in await chat.waiting()] == [("a", True), ("e", False)]
+    chat.keep(await chat.run())
+    assert (sent, [call.id for call in await chat.waiting()]) == (["Ada"], ["e"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import sqlite3
@@ -29,7 +30,7 @@ from agentkit import (
     ToolContext,
     openapi_schema,
 )
-from agentkit.agent import call_hash
+from agentkit.agent import RunStream, call_hash
 from agentkit.messages import AssistantMessage, ToolMessage, UserMessage
 from agentkit.testing import ScriptedModel
 from agentkit.threads import AllowRule, Compaction
@@ -331,6 +332,27 @@ async def test_a_stored_answer_that_the_guards_refuse_is_not_the_answer(threads:
     guards = Guards(reply=[lambda reply, run: AskAgain("say please")])
     said = await threads.say("t", "Tea?", ScriptedModel([]), client_id="1", guards=guards)
     assert (said.finish, said.text, said.guard_reason) == ("refused_by_guard", "", "say please")
+
+
+async def test_a_message_that_arrives_while_a_guard_reads_the_reply_is_answered(threads: ThreadManager) -> None:
+    async def slow(reply: AssistantMessage, run: RunStream[Any]) -> None:
+        if reply.text == "Paid.":
+            await threads.add_message("t", "And Eve?")
+
+    model = ScriptedModel(["Paid.", "Eve too."])
+    result = await threads.run_thread("t", model=model, guards=Guards(reply=[slow]))
+    assert (result.finish, result.text, len(model.requests)) == ("stop", "Eve too.", 2)
+
+
+async def test_a_stored_answer_whose_guard_is_cancelled_is_not_shown(threads: ThreadManager) -> None:
+    await threads.say("t", "Tea?", ScriptedModel(["No."]), client_id="1")
+
+    async def slow(reply: AssistantMessage, run: RunStream[Any]) -> None:
+        run.cancel()
+        await asyncio.sleep(60)
+
+    said = await threads.say("t", "Tea?", ScriptedModel([]), client_id="1", guards=Guards(reply=[slow]))
+    assert (said.finish, said.text, said.guard_reason) == ("cancelled", "", None)
 
 
 async def test_a_guard_asks_the_model_again_and_the_thread_has_both_replies(threads: ThreadManager) -> None:

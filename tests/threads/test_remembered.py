@@ -16,7 +16,7 @@ from agentkit.events import ApprovalRequired, Text, ToolStarted
 from agentkit.messages import ToolMessage
 from agentkit.testing import ScriptedModel
 from agentkit.threads import AllowRule, SQLiteStore
-from agentkit.threads.store import Change, Move, Store
+from agentkit.threads.store import Body, Change, Move, Store, Thread
 from agentkit.tool.registry import ToolRegistry
 
 pytestmark = pytest.mark.anyio
@@ -288,3 +288,16 @@ async def test_a_rule_revoked_before_the_next_run_asks_again_about_a_planned_cal
         await threads.revoke("t", "pay")
         assert await run(threads) == ["c1"]
     assert till.paid == []
+
+
+async def test_a_rule_whose_thread_others_change_without_end_is_given_up(threads: ThreadManager) -> None:
+    tries: list[str] = []
+
+    async def update(thread_id: str, metadata: Body, *, expect: Body | None = None) -> Thread:
+        tries.append(thread_id)
+        raise StoreConflict("changed in the meantime")
+
+    threads.store.update = update  # type: ignore[method-assign]
+    with pytest.raises(StoreConflict, match="changed in the meantime"):
+        await threads.allow("t", "pay")
+    assert len(tries) == 100
