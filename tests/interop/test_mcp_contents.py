@@ -49,6 +49,15 @@ def test_resources_and_templates_are_listed_with_what_is_hostile_in_them_made_vi
     )
 
 
+def test_only_a_server_that_knows_no_templates_has_none(tmp_path: Path) -> None:
+    with contents(tmp_path) as server:
+        (tmp_path / "no_templates").write_text("-32601")  # there is no such method
+        assert [one.uri for one in asyncio.run(server.resources())] == ["memo://notes", "memo://dot"]
+        (tmp_path / "no_templates").write_text("-32603")  # an error inside the server
+        with pytest.raises(ConfigError, match=r"MCP server 'memo': cannot list its resources: No templates\."):
+            asyncio.run(server.resources())
+
+
 def test_a_resource_is_read_as_text_images_and_data(memo: MCPTools) -> None:
     day = asyncio.run(memo.read_resource("memo://day/1"))
     assert (day.content, day.metadata) == ((TextPart(f"of memo://day/1: {CALL}"),), {})

@@ -1,6 +1,7 @@
 """An MCP server by the official SDK with resources, templates and prompts, over stdio, for the tests of the client.
 
-Its folder decides what it declares: with a file `changed` in it, the prompt's description is another one.
+Its folder decides what it declares: with a file `changed` in it, the prompt's description is another one; a file
+`no_templates` has the code of the error that answers a request for the templates.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import mcp_types as types
+from mcp import MCPError
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
@@ -35,6 +37,8 @@ async def list_resources(context: Any, params: Any) -> types.ListResourcesResult
 
 
 async def list_templates(context: Any, params: Any) -> types.ListResourceTemplatesResult:
+    if (FOLDER / "no_templates").exists():
+        raise MCPError(int((FOLDER / "no_templates").read_text()), "No templates.")
     return types.ListResourceTemplatesResult(
         resource_templates=[types.ResourceTemplate(uri_template="memo://day/{date}", name="day")]
     )

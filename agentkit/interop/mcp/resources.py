@@ -187,8 +187,10 @@ class ServerContents(ABC):
         fixed = await self._ask(lambda client: all_pages(client.list_resources, "resources"))
         try:
             templates = await self._ask(lambda client: all_pages(client.list_resource_templates, "resource_templates"))
-        except CallFailed:  # most servers that have resources have none of these, and not all of them say so
-            templates = []
+        except CallFailed as e:
+            if not e.unknown:
+                raise
+            templates = []  # most servers that have resources have none of these
         found = [MCPResource(one.uri, *self._about(one), one.mime_type or "") for one in fixed]
         found += [MCPResource(one.uri_template, *self._about(one), one.mime_type or "", True) for one in templates]
         return tuple(one for one in found if self._is_exact(one.uri) and self._is_exact(one.media_type))
