@@ -21,7 +21,7 @@ from agentkit.interop.mcp.contents import blocks_of, resource_result
 from agentkit.interop.mcp.declarations import Declaration, truncate
 from agentkit.interop.mcp.pins import Pins
 from agentkit.interop.mcp.session import CallFailed, all_pages
-from agentkit.messages import AssistantMessage, ImagePart, MaterialPart, Message, TextPart, UserMessage
+from agentkit.messages import ImagePart, MaterialPart, Message, UserMessage
 from agentkit.tool.result import ToolContext, ToolResult
 
 if TYPE_CHECKING:
@@ -147,8 +147,8 @@ class ServerContents(ABC):
     async def prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> list[Message]:
         """A prompt as messages, for `agent.run(await server.prompt("review", {"code": …}))`.
 
-        Markers of text formats in them are broken, as in a tool's result. Show them to your user before you send them:
-        the server has written them.
+        All are the user's messages, also what the server wrote as a model's reply. Markers of text formats in them are
+        broken, as in a tool's result. Show them to your user before you send them: the server has written them.
 
         Args:
             name: its name.
@@ -187,8 +187,10 @@ class ServerContents(ABC):
         fixed = await self._ask(lambda client: all_pages(client.list_resources, "resources"))
         try:
             templates = await self._ask(lambda client: all_pages(client.list_resource_templates, "resource_templates"))
-        except CallFailed:  # most servers that have resources have none of these, and not all of them say so
-            templates = []
+        except CallFailed as e:
+            if not e.unknown:
+                raise
+            templates = []  # most servers that have resources have none of these
         found = [MCPResource(one.uri, *self._about(one), one.mime_type or "") for one in fixed]
         found += [MCPResource(one.uri_template, *self._about(one), one.mime_type or "", True) for one in templates]
         return tuple(one for one in found if self._is_exact(one.uri) and self._is_exact(one.media_type))
@@ -245,9 +247,7 @@ class ServerContents(ABC):
         return [self._message(one) for one in _bounded(got.messages, "messages")]
 
     def _message(self, message: Any) -> Message:
-        parts = blocks_of([message.content], self._unseen)
-        if message.role == "assistant":
-            return AssistantMessage([TextPart(part.text) for part in parts if isinstance(part, TextPart)])
+        parts = blocks_of([message.content], self._unseen)  # of either role: no server speaks for the model
         return UserMessage([part if isinstance(part, ImagePart) else MaterialPart(part.text) for part in parts])
 
     # -------------------------------------------------------------- untrusted texts

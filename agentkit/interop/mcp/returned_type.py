@@ -48,7 +48,7 @@ def returned_type(tool: BoundTool | None) -> ReturnedType | None:
         hint = typing.get_type_hints(tool.method, include_extras=True).get("return")
         if hint in _UNTYPED or hint is None or _decides_itself(hint):
             return None
-        schema = TypeAdapter(hint).json_schema(mode="serialization")
+        schema = TypeAdapter(hint).json_schema(by_alias=_by_alias(hint), mode="serialization")
     except Exception:  # noqa: BLE001 - the author's own types: a tool can be served without a schema
         return None
     if wrapped := schema.get("type") != "object":
@@ -56,6 +56,12 @@ def returned_type(tool: BoundTool | None) -> ReturnedType | None:
         around = {"type": "object", "properties": {RESULT: inside}, "required": [RESULT]}
         schema = {**around, "$defs": schema["$defs"]} if "$defs" in schema else around
     return ReturnedType(schema, wrapped, checker_of(schema))
+
+
+def _by_alias(hint: Any) -> bool:
+    """Say if the models of a type write the aliases of their fields; by default they write the names."""
+    config = getattr(hint, "model_config", {})
+    return bool(config.get("serialize_by_alias")) or any(map(_by_alias, typing.get_args(hint)))
 
 
 def _decides_itself(hint: Any) -> bool:

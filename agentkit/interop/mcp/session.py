@@ -40,11 +40,12 @@ class Reporter(Protocol):
 
 
 class CallFailed(Exception):
-    """A call without a result. `sent`: whether it may have taken effect."""
+    """A call without a result. `sent`: whether it may have taken effect; `unknown`: the server has no such method."""
 
-    def __init__(self, message: str, *, sent: bool = True) -> None:
+    def __init__(self, message: str, *, sent: bool = True, unknown: bool = False) -> None:
         super().__init__(message)
         self.sent = sent
+        self.unknown = unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +272,7 @@ class Session:
 
     async def _judged(self, error: Any, connection: Connection) -> CallFailed:
         """Return the failure of a call that an error answered; a lost connection is retired."""
-        from mcp_types import CONNECTION_CLOSED
+        from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND
 
         if error.code in (CONNECTION_CLOSED, LOST):
             connection.retire()
@@ -285,7 +286,7 @@ class Session:
             return CallFailed(said, sent=False)
         if error.message.startswith(_BROKEN):  # the SDK's words
             return CallFailed(f"the call may have taken effect, but its answer did not arrive: {said}")
-        return CallFailed(said)
+        return CallFailed(said, unknown=error.code == METHOD_NOT_FOUND)
 
     async def close(self) -> None:
         """End the session; the next call would open a new one."""
