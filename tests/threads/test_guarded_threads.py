@@ -345,7 +345,8 @@ async def test_a_message_that_arrives_while_a_guard_reads_the_reply_is_answered(
 
 
 async def test_a_stored_answer_whose_guard_is_cancelled_is_not_shown(threads: ThreadManager) -> None:
-    await threads.say("t", "Tea?", ScriptedModel(["No."]), client_id="1")
+    for text, client_id in (("Tea?", "1"), ("Milk?", "2")):
+        await threads.say("t", text, ScriptedModel(["No."]), client_id=client_id)
 
     async def slow(reply: AssistantMessage, run: RunStream[Any]) -> None:
         run.cancel()
