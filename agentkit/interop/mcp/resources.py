@@ -147,8 +147,8 @@ class ServerContents(ABC):
     async def prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> list[Message]:
         """A prompt as messages, for `agent.run(await server.prompt("review", {"code": …}))`.
 
-        All are the user's messages, even those that the server wrote as a model's reply. Markers of text formats in them
-        are broken, as in a tool's result. Show them to your user before you send them: the server has written them.
+        All are the user's messages, even those that the server wrote as a model's reply. Markers of text formats
+        in them are broken, as in a tool's result. Show them to your user first: the server has written them.
 
         Args:
             name: its name.
