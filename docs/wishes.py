@@ -102,14 +102,14 @@ def outcome(name: str, program: Path) -> str:
     if ran.returncode == 0 and ran.stdout.strip() == WISHES[name].prints:
         return f"{len(lines(program))} lines"
     said = (ran.stderr if ran.returncode else ran.stdout).strip().splitlines()
-    last = next((line for line in reversed(said) if line[:1].strip()), "").replace("|", "or")
+    last = next((line for line in reversed(said) if line[:1].strip()), "")
     return f"**no**: `{last if len(last) <= 90 else last[:89] + '…'}`"
 
 
 def cell(wish: str, toolkit: str) -> str:
     """The way, and how it ended."""
     program = DOCS / "wishes" / f"{wish}_{toolkit}.py"
-    way = program.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ").replace("|", "or")
+    way = program.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
     return f"{way}: {outcome(wish, program)}"
 
 

@@ -1,4 +1,4 @@
-# `model | JsonOutputParser()`, without an agent
+# `JsonOutputParser()` on the model, without an agent
 from langchain.chat_models import init_chat_model
 from langchain_core.output_parsers import JsonOutputParser
 from pydantic import BaseModel
