@@ -193,7 +193,7 @@ async def test_a_run_that_waits_for_its_turn_can_be_cancelled() -> None:
     task = asyncio.create_task(run.complete())
     await asked.wait()
     run.cancel()
-    assert (await asyncio.wait_for(task, 2)).finish == "cancelled"
+    assert (await asyncio.wait_for(task, 30)).finish == "cancelled"
 
 
 # ---------------------------------------------------------------- models that do not tell

@@ -106,7 +106,7 @@ def test_no_key_is_in_any_log(tmp_path: Path) -> None:
         for key in ("sk-ada-0123456789", "sk-ada-0123456789", "sk-ada-0123456789", "sk-wrong-0123456789"):
             post(at, {**CHAT, "user": "contents"}, headers={"x-api-key": key})
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=5)
+        out, err = running.communicate(timeout=30)
     lines = [json.loads(line) for line in out.splitlines()]
     assert [(line["status"], line.get("key"), line.get("error")) for line in lines] == [
         (200, "ada", None),

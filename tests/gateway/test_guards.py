@@ -141,7 +141,7 @@ def test_a_body_that_is_too_long(guarded: str) -> None:
 def conversation(address: str, *pieces: bytes, seconds: float = 0.0) -> bytes:
     """What the gateway answers to bytes until it closes the connection."""
     host, port = address.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=5) as connection:
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
         got = b""
         try:
             for piece in pieces:

@@ -118,7 +118,7 @@ def chunked(*pieces: Step, cut: bool = False, **headers: str) -> list[Step]:
     return steps if cut else [*steps, b"0\r\n\r\n"]
 
 
-def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait for something that happens in another thread."""
     end = time.monotonic() + seconds
     while not condition():

@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 from urllib.request import Request, urlopen
 
 SUPPORT: Final = Path(__file__).parent
-PATIENCE: Final = 30.0  # seconds: a busy machine starts a Python in five
+PATIENCE: Final = 60.0  # seconds: a busy machine starts a Python in five
 
 
 class PageServer:

@@ -27,7 +27,7 @@ from agentkit.testing import ScriptedModel
 from agentkit.threads import ThreadManager
 
 Json = dict[str, Any]
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 class PageClient:
