@@ -40,12 +40,11 @@ class Reporter(Protocol):
 
 
 class CallFailed(Exception):
-    """A call without a result. `sent`: whether it may have taken effect; `unknown`: the server has no such method."""
+    """A call without a result. `sent`: whether it may have taken effect."""
 
-    def __init__(self, message: str, *, sent: bool = True, unknown: bool = False) -> None:
+    def __init__(self, message: str, *, sent: bool = True) -> None:
         super().__init__(message)
         self.sent = sent
-        self.unknown = unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +271,7 @@ class Session:
 
     async def _judged(self, error: Any, connection: Connection) -> CallFailed:
         """Return the failure of a call that an error answered; a lost connection is retired."""
-        from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND
+        from mcp_types import CONNECTION_CLOSED
 
         if error.code in (CONNECTION_CLOSED, LOST):
             connection.retire()
@@ -286,7 +285,7 @@ class Session:
             return CallFailed(said, sent=False)
         if error.message.startswith(_BROKEN):  # the SDK's words
             return CallFailed(f"the call may have taken effect, but its answer did not arrive: {said}")
-        return CallFailed(said, unknown=error.code == METHOD_NOT_FOUND)
+        return CallFailed(said)
 
     async def close(self) -> None:
         """End the session; the next call would open a new one."""
@@ -299,7 +298,7 @@ class Session:
 
 
 async def all_pages(page_of: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
-    """All items of a list that a server divides into pages.
+    """All items of a list that a server divides into pages; none if it has no such list.
 
     Args:
         page_of: asks for the page at a `cursor`.
@@ -308,10 +307,18 @@ async def all_pages(page_of: Callable[..., Awaitable[Any]], field: str) -> list[
     Raises:
         ValueError: it has more than `PAGES` pages, or more than `LISTED` items.
     """
+    from mcp import MCPError
+    from mcp_types import METHOD_NOT_FOUND
+
     found: list[Any] = []
     cursor: str | None = None
     for _ in range(PAGES):
-        page = await page_of(cursor=cursor)
+        try:
+            page = await page_of(cursor=cursor)
+        except MCPError as e:
+            if e.code != METHOD_NOT_FOUND:
+                raise
+            return found
         found += getattr(page, field)
         if len(found) > LISTED:
             raise ValueError(f"it lists more than {LISTED:,} {field.replace('_', ' ')}")
