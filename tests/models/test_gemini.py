@@ -307,6 +307,25 @@ def test_a_response_without_an_end_is_interrupted() -> None:
     assert (error.kind, "the stream ended before the response did" in str(error)) == ("connection", True)
 
 
+def test_words_after_an_end_need_an_end_too() -> None:
+    stamped, cut = whole({"text": "Hel"}), whole({"text": "lo"}, finishReason="")
+    events, error = answer(Replay([sse(stamped, cut)]).model("gemini:m"))
+    assert (events, error and error.kind) == ([Text("Hello")], "connection")
+
+
+def test_a_call_after_an_end() -> None:
+    tape = Replay([sse(whole({"text": "I add."}), whole({"functionCall": {"name": "add", "args": {"a": 1}}}))])
+    call = ToolCall("", "add", {"a": 1}, None, '{"a": 1}')
+    assert events_of(tape.model("gemini:m"))[-2:] == [CallEnd(0, call), Finish("tool_calls", "STOP")]
+
+
+def test_the_end_of_a_whole_response_ends_it() -> None:
+    assert read({"text": "Hi"}, finishReason=None) == [Text("Hi"), Finish("unknown", None)]
+    _, error = answer(Replay([{"usageMetadata": {"promptTokenCount": 5}}]).model("gemini:m", max_retries=0))
+    assert error is not None
+    assert error.kind == "connection"
+
+
 class Adder:
     """Adds."""
 
