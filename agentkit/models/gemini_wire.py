@@ -95,7 +95,7 @@ class GeminiWire(Wire):
             return self._call(part, mapping_of(part["functionCall"]))
         text, signature = part.get("text"), {k: part[k] for k in (SIGNATURE,) if part.get(k)}
         if not isinstance(text, str) or (signature and not text):
-            thinking = bool(part.get("thought"))
+            thinking = bool(part.get("thought")) or {name for name, value in part.items() if value} == {SIGNATURE}
             return [provider_block(self.provider, part, thinking=thinking)] if any(part.values()) else []
         text = clean(text)
         if part.get("thought"):

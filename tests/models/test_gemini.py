@@ -245,7 +245,6 @@ def test_arguments_in_pieces_do_not_run() -> None:
         {"executableCode": {"language": "PYTHON", "code": "1"}, **SIGNED},
         {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
         {"inlineData": {"mimeType": "image/png", "data": "cG5n"}},
-        {"text": "", **SIGNED},
         {"somethingNew": {"a": [1]}},
     ],
 )
@@ -347,6 +346,21 @@ def test_a_call_that_google_could_not_read_is_asked_for_again() -> None:
     tape = Replay([sse(malformed), sse(whole({"text": "Two."}))])
     assert Agent(tape.model("gemini:m"), Adder()).run_sync("1 + 1?").output == "Two."
     tape.assert_finished()
+
+
+@pytest.mark.parametrize("part", [{"text": "", **SIGNED}, SIGNED])
+def test_a_signature_alone_is_encrypted_thinking_and_goes_back(part: dict[str, Any]) -> None:
+    assert read(part) == [ProviderBlock("gemini", part, thinking=True), Finish("stop", "STOP")]
+    said = AssistantMessage((TextPart("a"), ThinkingPart("", "gemini", part)))
+    assert gemini_contents([user("Hi"), said], "gemini")[1]["parts"] == [{"text": "a"}, {"text": "", **SIGNED}]
+
+
+def test_a_reply_of_a_signature_and_ratings_is_empty() -> None:
+    """Gemini 3 ends its replies with such a part."""
+    empty = whole({"text": "", **SIGNED}, safetyRatings=[{"category": "HARM", "probability": "LOW"}])
+    tape = Replay([sse(empty), sse(whole({"text": "Two."}))])
+    assert Agent(tape.model("gemini:gemini-3-x")).run_sync("1 + 1?").output == "Two."
+    assert tape.requests[1]["contents"][-1]["parts"] == [{"text": "Your reply was empty. Answer, or call a tool."}]
 
 
 def test_only_the_first_candidate_is_read() -> None:
