@@ -126,7 +126,7 @@ class MCPTools(ServerContents, Closing):
         self._pins = Pins(given.pins, self.name)
         super().__init__(given.max_description)
         self._slots = asyncio.Semaphore(given.max_in_flight)
-        self._session = Session(where, given.session, self._listed, self._refuse)
+        self._session = Session(where, given, self._listed, self._refuse)
         self._loop = BackgroundLoop(f"MCP {self.name}")
         self._shown = self._closed = False
         if where.secrets:

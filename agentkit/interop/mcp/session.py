@@ -10,13 +10,14 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agentkit.checks.unicode import clean_json
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, safe_words
+from agentkit.interop.mcp.handlers import elicitation_callback, sampling_callback
 from agentkit.interop.mcp.http_transport import LOST, UNSENT, http_streams
 from agentkit.interop.mcp.local_transport import LocalProcess
+from agentkit.interop.mcp.mcp_options import MCPOptions
 from agentkit.interop.mcp.message_filter import LISTED, Unfit, fault, filter_messages
 
 if TYPE_CHECKING:
@@ -47,29 +48,10 @@ class CallFailed(Exception):
         self.sent = sent
 
 
-@dataclass(frozen=True, slots=True)
-class SessionOptions:
-    """How a session is opened.
-
-    Args:
-        timeout: seconds for one call.
-        connect_timeout: seconds for starting the server, the handshake and its list of tools.
-        max_message: bytes of one message from the server.
-        elicitation: the SDK's callback; None refuses.
-        sampling: the SDK's callback; None refuses.
-    """
-
-    timeout: float = 60.0
-    connect_timeout: float = 60.0
-    max_message: int = 16 * 1024 * 1024
-    elicitation: Any = None
-    sampling: Any = None
-
-
 class Connection:
     """One session, from its start to its end. A task of its own enters and leaves it, as the SDK requires."""
 
-    def __init__(self, where: Endpoint, options: SessionOptions, changed: Callable[[], None], unfit: Unfit) -> None:
+    def __init__(self, where: Endpoint, options: MCPOptions, changed: Callable[[], None], unfit: Unfit) -> None:
         self._where = where
         self._options = options
         self._changed = changed
@@ -106,8 +88,8 @@ class Connection:
             client = Client(
                 filter_messages(self._transport(), self._unfit),
                 message_handler=heard,
-                elicitation_callback=self._options.elicitation,
-                sampling_callback=self._options.sampling,
+                elicitation_callback=elicitation_callback(self._options.elicit),
+                sampling_callback=sampling_callback(self._options.sample),
                 client_info=_ourselves(),
                 cache=None,
             )
@@ -192,7 +174,7 @@ class Session:
     """
 
     def __init__(
-        self, where: Endpoint, options: SessionOptions, listed: Callable[[list[Tool]], None], unfit: Unfit
+        self, where: Endpoint, options: MCPOptions, listed: Callable[[list[Tool]], None], unfit: Unfit
     ) -> None:
         self._unfit = unfit
         self._where = where
