@@ -270,7 +270,7 @@ class Gateway:
             await (self._stream if streaming else self._whole)(asked, found, headers)
         finally:
             with suppress(Exception):  # the connection to the upstream may be closed already
-                await found.pieces.aclose()  # type: ignore[attr-defined]
+                await found.pieces.aclose()
 
     async def _stream(self, asked: _Request, found: GatewayReply, headers: dict[bytes, bytes]) -> None:
         sender, timeouts = asked.sender, self.config.timeouts
