@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from agentkit.events import Usage
 from agentkit.gateway.client_request import RequestRefused
-from agentkit.gateway.client_wire import ClientWire, WireName
+from agentkit.gateway.client_wire import WireName
+from agentkit.gateway.request_reader import ClientWire
 from agentkit.models.servers import Constrained
 
 MAX_ERROR: Final = 1024 * 1024
