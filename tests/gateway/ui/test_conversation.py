@@ -455,6 +455,13 @@ def test_a_snapshot_right_after_other_events_is_drawn(page: Modules) -> None:
     assert page.text(".markdown") == ["new"]
 
 
+def test_a_message_is_queued_until_it_is_read_or_its_run_is_gone(page: Modules) -> None:
+    page.apply(started(), *text("a"), custom("user", id="u", seq=3, content="next", queued=True))
+    assert page.run("() => conversation.queued") == 1
+    page.apply(snapshot(stored_user("u", "next")))
+    assert page.run("() => conversation.queued") == 0
+
+
 def test_next_and_previous_message(page: Modules) -> None:
     page.apply(long_thread(4))
     alive(page)
