@@ -443,15 +443,30 @@ def test_threads_are_listed_searched_forked_exported_and_deleted(world: World) -
     assert [t["id"] for t in client.ask("GET", "threads?q=you%20said")["threads"]] == [second]
     assert [t["id"] for t in client.ask("GET", "threads?q=TEA")["threads"]] == [first]  # an argument of the call
     newest = client.ask("GET", "threads?limit=1")
-    assert newest["more"]
-    rest = client.ask("GET", f"threads?limit=1&before={newest['threads'][0]['id']}")
+    rest = client.ask("GET", f"threads?limit=1&before={newest['more']}")
     assert {newest["threads"][0]["id"], rest["threads"][0]["id"]} == {first, second}
+    assert rest["more"] is None
     copy = client.ask("POST", f"threads/{first}/fork", {"until": 1})["id"]
     assert client.settled(copy)[-1]["role"] == "tool"
     assert "order" in client.ask("GET", f"threads/{first}/export?as=markdown")
     client.ask("GET", f"threads/{first}/export?as=nonsense", None, 400)
     client.ask("DELETE", f"threads/{first}")
     client.ask("GET", f"threads/{first}/events", None, 404)
+
+
+def test_a_search_says_after_which_thread_it_goes_on(world: World) -> None:
+    client = world.client
+
+    async def create() -> None:
+        async with ThreadManager(world.store) as threads:
+            for title in ["needle", *["hay"] * 200]:
+                await threads.create_thread(metadata={"ui": {"title": title}})
+
+    asyncio.run(create())
+    newest = client.ask("GET", "threads?q=needle")
+    assert newest["threads"] == []
+    (found,) = client.ask("GET", f"threads?q=needle&before={newest['more']}")["threads"]
+    assert found["title"] == "needle"
 
 
 def test_a_call_has_the_same_duration_and_a_message_the_same_time_wherever_it_is_shown(world: World) -> None:
