@@ -50,9 +50,12 @@ AGENT: Final[Words] = {
     **same("tools", "functions toolset toolsets registry tool_registry"),
     **same("model", "llm model_name llm_model"),
     **same("max_turns", "max_iterations max_steps recursion_limit max_loops request_limit"),
-    **same("hooks", "callbacks handlers on_event hook listeners"),
+    **same("hooks", "callbacks handlers on_event hook listeners event_stream_handler"),
     **same("output_retries", "max_output_retries result_retries"),
-    "retries": "output_retries=… for an invalid output, reply_retries=… for no answer; tools' errors go to the model",
+    **same(
+        "output_retries=… for an invalid output, reply_retries=… for no answer; tools' errors go to the model",
+        "retries tool_retries",
+    ),
     **same("output_type", "result_type response_model response_format output_schema"),
     **same("config", "processor_config tool_config"),
     **same("budget", "usage_limits limits max_cost"),
@@ -71,7 +74,7 @@ AGENT: Final[Words] = {
     **same(_GUARD.format("reply", "an AssistantMessage and the run"), "output_guardrails output_validators"),
     **same(_GUARD.format("reply", "an AssistantMessage and the run"), "after_model after_model_callback"),
     "end_strategy": "calls_with_output",
-    **same("guards", "guardrails middleware plugins pre_hooks post_hooks"),
+    **same("guards", "guardrails middleware plugins pre_hooks post_hooks capabilities"),
     "tool_use_behavior": "to let a tool end the run write @openapi_schema(terminates=True)",
     **same("to require approval for a tool write @openapi_schema(requires_approval=True)", "interrupt_on"),
     **same("to require approval for a tool write @openapi_schema(requires_approval=True)", "interrupt_before"),
@@ -251,31 +254,24 @@ XML_MAPPING: Final[Words] = {
 }
 
 OPENAPI_SCHEMA: Final[Words] = {
-    "desc": "description",
-    "doc": "description",
-    "approval": "requires_approval",
-    "needs_approval": "requires_approval",
-    "confirm": "requires_approval",
-    "params": "parameters",
-    "properties": "parameters",
+    **same("parameters", "params properties"),
     **same("name", "tool_name name_override function_name"),
-    **same("description", "description_override tool_description docstring"),
+    **same("description", "desc doc description_override tool_description docstring"),
     **same("pass a schema as positional argument: @openapi_schema({…})", "schema input_schema args_schema json_schema"),
-    **same("requires_approval", "requires_confirmation require_confirmation human_approval approve"),
+    **same("requires_approval", "requires_confirmation require_confirmation human_approval approve approval"),
+    **same("requires_approval", "needs_approval confirm"),
+    "args_validator": "to check calls write a guard: Agent(…, guards=Guards(call=[function]))",
+    **same("omit it: docstrings are always parsed", "docstring_format require_parameter_descriptions"),
     **same("a tool's error is sent to the model, which may call it again", "retries max_retries"),
     **same("annotate a parameter with ToolContext to receive what the application passed to the run", "takes_ctx"),
     **same("annotate a parameter with ToolContext to receive what the application passed to the run", "inject_context"),
     **same(_FEW_TOOLS, "defer_loading deferred"),
     **same("choose an agent's tools with Agent(…, tools=[…])", "is_enabled prepare enabled"),
     **same("omit it: nothing would read it", "tags metadata category"),
-    "terminal": "terminates",
-    "final": "terminates",
-    "return_direct": "terminates",
+    **same("terminates", "terminal final return_direct"),
     "seconds": "timeout",
     "max_chars": "max_output",
-    "one_at_a_time": "exclusive",
-    "sequential": "exclusive",
-    "lock": "exclusive",
+    **same("exclusive", "one_at_a_time sequential lock"),
     **same("one_thread", "same_thread check_same_thread thread worker"),
     "parallel": "write exclusive=True for one call at a time",
     "strict": "for strict schemas write registry.get_openapi_schemas('strict')",
@@ -289,7 +285,9 @@ AS_TOOL: Final[Words] = {
 }
 
 SCRIPTED: Final[Words] = {
-    **same("script", "responses turns messages replies outputs"),
+    **same(
+        "script", "responses turns messages replies outputs function custom_output_text custom_output_args call_tools"
+    ),
     **same("name", "model_name model"),
 }
 
@@ -331,13 +329,11 @@ TOOL_RESULT: Final[Words] = {
 }
 
 BUDGET: Final[Words] = {
-    **same("tokens", "max_tokens token_limit total_tokens"),
-    **same("cost", "max_cost usd dollars money"),
+    **same("tokens", "max_tokens token_limit total_tokens input_tokens_limit output_tokens_limit total_tokens_limit"),
+    **same("cost", "max_cost usd dollars money cost_limit"),
     **same("seconds", "timeout max_seconds time"),
     **same("tool_calls", "max_calls calls tool_call_limit"),
-    "turns": "limit the turns with Agent(max_turns=…)",
-    **same("limit the turns with Agent(max_turns=…)", "requests request_limit"),
-    "max_turns": "limit the turns with Agent(max_turns=…)",
+    **same("limit the turns with Agent(max_turns=…)", "turns max_turns requests request_limit"),
     "price": "prices",
 }
 
@@ -368,6 +364,8 @@ MCP_TOOLS: Final[Words] = {
     **same("server", "command url server_params transport"),
     **same("only", "tools tool_names allowed_tools include_tools tool_filter"),
     **same("prefix", "tool_name_prefix tool_prefix"),
+    "process_tool_call": "to check calls write a guard: Agent(…, guards=Guards(call=[function]))",
+    "sampling_model": "sample",
     **same("env", "environment environ"),
     **same("timeout", "read_timeout tool_timeout timeout_seconds"),
 }

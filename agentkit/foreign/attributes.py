@@ -46,7 +46,7 @@ _ANSWERED: Final[Words] = {
     **same("write event.result.error", "message exception"),
     **same("seconds", "duration elapsed"),
 }
-_SAID: Final[Words] = {**_EVENT, **same("text", "delta content chunk token value data")}
+_SAID: Final[Words] = {**_EVENT, **same("text", "delta content content_delta chunk token value data")}
 _MESSAGE: Final[Words] = {
     **same(_CLASS, "role type kind"),
     **same("write agentkit.agent.dicts_from([message]), for OpenAI's message dict", "model_dump model_dump_json dict"),
@@ -89,7 +89,7 @@ _RESULT: Final[Words] = {
     **same("a run has no state object: write agent.run(result.messages, decisions={call.id: Denied('…')})", "deny"),
     **same("write [m.thinking for m in result.messages if isinstance(m, AssistantMessage)]", "thinking reasoning"),
     **same("measure it with a hook: RunStarted and RunEnded of agentkit.agent", "duration elapsed timestamp"),
-    **same(_AS_DICTS, "model_dump to_dict json all_messages_json to_messages openai_messages"),
+    **same(_AS_DICTS, "model_dump to_dict json all_messages_json new_messages_json to_messages openai_messages"),
     "thread_id": "the run has it: run.thread_id of the stream that run_thread returns",
 }
 
@@ -121,7 +121,7 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **same("as_tool", "to_tool as_function tool_from as_agent_tool"),
         **same("write agent.registry.register(function)", "add_tool add_tools register register_tool bind_tools tool"),
         **same("write agent.registry.register(function)", "tool_plain function"),
-        **same("write agent.registry.tools", "tools toolsets get_all_tools functions"),
+        **same("write agent.registry.tools", "tools toolsets get_all_tools functions get_tools toolset"),
         **same("it is Agent(…, system=…), a string or a function of the run's context", "instructions system_prompt"),
         **same("system", "system_message set_system set_system_prompt prompt_template"),
         "result_type": "it is Agent(…, output_type=…); a pydantic type can have its own validators",
@@ -139,20 +139,21 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **same("max_turns", "max_iterations max_steps"),
         **same("output_retries", "max_retries retries max_result_retries"),
         **same("model", "llm client"),
-        **same("hooks", "callbacks handlers on_event on"),
+        **same("hooks", "callbacks handlers on_event on event_stream_handler"),
         **same("make the agent a tool of another: Agent(…, tools=[agent.as_tool('name', '…')])", "handoffs handoff"),
         "usage": "each run has its own: result.usage",
         **same("each run has its own: agent.run_sync('…').output", "final_output output result last_result"),
-        **same("write agent.registry.tools", "get_tools toolset"),
+        **same("tracing is done by a hook: hooks=[OpenTelemetry()] of agentkit.telemetry", "instrument instrument_all"),
         **same("pass decisions about calls to the next run: agent.run(result.messages, decisions={…})", "approve"),
         **same("pass decisions about calls to the next run: agent.run(result.messages, decisions={…})", "resume"),
         **same(f"an agent does not keep a conversation; {_MESSAGES}", "get_state state load_state save"),
+        "to_web": "in the browser: agentkit ui --model openai:gpt-5 --tools module:function",
         **same("in the terminal: agentkit chat --model openai:gpt-5 --tools module:function", "to_cli to_cli_sync"),
         **same(_CLOSE, "close shutdown"),
     },
     "RunResult": _RESULT,
     "RunStream": {
-        **same("write async for event in run", "stream_events events stream stream_responses"),
+        **same("write async for event in run", "stream_events events stream stream_responses stream_response"),
         **same("write async for text in run.text_stream()", "stream_text text_deltas stream_out"),
         **same("write async for value in run.partial_output()", "stream_output stream_structured partial_outputs"),
         **same("await the run, or iterate over it and then read .result", "get_output get_final_result wait join"),
@@ -233,11 +234,11 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
     },
     "ToolCall": {
         "function": "a call is flat: call.name and call.arguments",
-        **same("arguments", "args input params parameters kwargs tool_args"),
+        **same("arguments", "args input params parameters kwargs tool_args args_as_dict args_as_json_str"),
         **same("name", "tool_name tool function_name"),
         **same("id", "call_id tool_call_id tool_use_id"),
         **same("its answer is the ToolMessage whose call_id is the call's id", "output result answer"),
-        **same("there is only one kind: a ToolCall", "type kind"),
+        **same("there is only one kind: a ToolCall", "type kind part_kind"),
         "approve": "write agent.run(result.messages, decisions={call.id: Approved()}); in a thread, threads.approve(…)",
         **same(
             "write agent.run(result.messages, decisions={call.id: Denied('…')}); in a thread, threads.deny(…)",
@@ -266,7 +267,8 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **same("attempt", "retry retries retry_count"),
         **same("write context.run.thread_id", "thread_id session_id conversation_id"),
         "run_id": "write context.run.id",
-        **same("hooks receive the run and each of its events: Agent(…, hooks=[…])", "messages usage agent model"),
+        **same("hooks receive the run and each of its events: Agent(…, hooks=[…])", "messages usage prompt model"),
+        "agent": "write context.run.agent",
         **same("what the application passed to agent.run('…', context=…) is context.state", "get config store user_id"),
         **same("what the application passed to agent.run('…', context=…) is context.state", "user session"),
         **same("a cancelled tool gets asyncio.CancelledError at its next `await`", "cancel cancelled"),
@@ -299,6 +301,7 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **same(_PART_CLASS, "type kind part_kind"),
         **same("url", "image_url href"),
         **same("data", "bytes content image"),
+        "from_path": "pass the bytes of the file: ImagePart(data, media_type='image/jpeg')",
         **same("media_type", "mime_type mimeType format content_type"),
     },
     "FilePart": {

@@ -54,16 +54,19 @@ _APPROVAL: Final = (
     "to make calls wait for a person write @openapi_schema(requires_approval=True), or a function of the arguments, or "
     "a guard that returns agentkit.AskPerson"
 )
+_DECIDE: Final = "write agent.run(result, decisions={call.id: agentkit.Approved()}), or Denied('…')"
 _TYPE: Final = "write agentkit.Agent(…, output_type=YourType)"
 _NO_LIMIT: Final = (
     "limits do not raise: result.finish says which one ended the run, such as 'max_turns' or 'token_budget'"
 )
+_SYSTEM: Final = "instructions are a string, or a function that returns one: Agent(…, system=…)"
+_TRACES: Final = "write agentkit.Agent(…, hooks=[agentkit.telemetry.OpenTelemetry()])"
 _OWN: Final = "user interfaces are up to the application"
 
 FOREIGN: Final[Mapping[str, str]] = {
     **same(_DECORATE, "tool tool_schema tools Tools Toolkit Toolset schema register_tool function_tool tool_plain"),
     **same(_DECORATE, "FunctionTool StructuredTool BaseTool ToolDefinition FunctionToolset ToolNode kernel_function"),
-    **same(_DECORATE, "ai_function as_tool beta_tool"),
+    **same(_DECORATE, "ai_function as_tool beta_tool AbstractToolset CombinedToolset PrefixedToolset RenamedToolset"),
     **same(
         "to offer only the tools that fit the conversation write Agent(…, offered_tools=10)",
         "ToolSearch ToolSearchTool ToolSearchToolset ToolSelector LLMToolSelectorMiddleware DeferredLoadingToolset "
@@ -71,7 +74,7 @@ FOREIGN: Final[Mapping[str, str]] = {
     ),
     **same(_AGENT, "AgentExecutor create_react_agent create_agent create_tool_calling_agent ReActAgent"),
     **same(_AGENT, "initialize_agent StateGraph MessageGraph LLMChain CodeAgent ToolCallingAgent FunctionAgent"),
-    **same(_AGENT, "AssistantAgent ChatAgent AgentRunner ConversableAgent LlmAgent"),
+    **same(_AGENT, "AssistantAgent ChatAgent AgentRunner ConversableAgent LlmAgent Graph BaseNode AgentSpec"),
     **same("an agent runs itself: agent.run_sync('…'), or await agent.run('…')", "Runner run run_sync"),
     **same(
         "agents can be tools of others: Agent(…, tools=[other.as_tool('name', 'what it is good at')])",
@@ -81,7 +84,9 @@ FOREIGN: Final[Mapping[str, str]] = {
     **same(_MODEL, "ChatOpenAI ChatAnthropic AsyncOpenAI OpenAI Anthropic AsyncAnthropic init_chat_model LiteLLMModel"),
     **same(_MODEL, "OpenAIChatModel OpenAIChatCompletionsModel LLM OpenAIResponsesModel OpenAIProvider"),
     **same(_MODEL, "set_default_openai_client set_default_openai_key GoogleModel ChatGoogleGenerativeAI ChatVertexAI"),
-    **same(_MODEL, "Gemini Client InferenceClientModel OpenAIServerModel make_llm_api_call LLMError"),
+    **same(
+        _MODEL, "Gemini Client InferenceClientModel OpenAIServerModel make_llm_api_call LLMError BedrockConverseModel"
+    ),
     **same("write agentkit.first_of('openai:gpt-5', 'anthropic:…')", "FallbackModel ModelFallbackMiddleware"),
     **same("write agentkit.first_of('openai:gpt-5', 'anthropic:…')", "RunnableWithFallbacks fallback"),
     **same("each setting is an argument: Agent(…, temperature=0), or agent.run('…', temperature=0)", "ModelSettings"),
@@ -90,51 +95,61 @@ FOREIGN: Final[Mapping[str, str]] = {
     **same("it is in agentkit.events: from agentkit.events import Usage", "RunUsage RequestUsage TokenUsage"),
     **same(_THREADS, "Session SQLiteSession MemorySaver InMemorySaver SqliteSaver PostgresSaver"),
     **same(_THREADS, "ConversationBufferMemory Memory ChatMemoryBuffer DBConnection checkpointer Threads"),
-    **same(_THREADS, "ThreadStorage"),
+    **same(_THREADS, "ThreadStorage Conversation"),
     **same("write agentkit.threads.Store, or an implementation such as agentkit.threads.SQLiteStore", "ThreadStore"),
     **same("write agentkit.threads.Store, or an implementation such as agentkit.threads.SQLiteStore", "BaseStore"),
-    **same(_HOOKS, "AgentHooks RunHooks BaseCallbackHandler Callback trace Middleware Hooks"),
-    **same(_GUARDS, "InputGuardrail OutputGuardrail input_guardrail output_guardrail AgentMiddleware"),
-    **same(_APPROVAL, "interrupt Command HumanInTheLoopMiddleware DeferredToolRequests ToolApproved"),
-    "ApprovalRequiredToolset": _APPROVAL,
+    **same(_HOOKS, "AgentHooks RunHooks BaseCallbackHandler Callback trace"),
+    **same(_GUARDS, "InputGuardrail OutputGuardrail input_guardrail output_guardrail AgentMiddleware Middleware Hooks"),
+    **same(_GUARDS, "AbstractCapability Capability ProcessHistory SkipToolExecution SkipModelRequest"),
+    **same(_APPROVAL, "interrupt Command HumanInTheLoopMiddleware DeferredToolRequests ApprovalRequiredToolset"),
+    **same(_APPROVAL, "CallDeferred ExternalToolset"),
+    **same(_DECIDE, "ToolApproved ToolDenied DeferredToolResults"),
     "ApprovalRequired": f"{_APPROVAL}; the event is agentkit.events.ApprovalRequired",
     **same(
         "write agentkit.interop.mcp.MCPTools('https://…/mcp') or MCPTools(['npx', '-y', 'server'])",
         "MCPServerStdio MCPServerStreamableHTTP MCPServerStreamableHttp MCPServerSSE MCPServerSse MCPServer MCPToolset "
         "MCPClient MultiServerMCPClient FastMCPToolset",
     ),
-    **same(_TYPE, "NativeOutput PromptedOutput AgentOutputSchema PydanticOutputParser ProviderStrategy"),
+    **same(_TYPE, "NativeOutput PromptedOutput AgentOutputSchema PydanticOutputParser ProviderStrategy TextOutput"),
     **same("write agentkit.Agent(…, output_type=YourType, output_mode='tool')", "ToolOutput ToolStrategy"),
-    **same("write agentkit.messages.UserMessage", "HumanMessage UserPromptPart ModelMessage BaseMessage"),
+    **same("write agentkit.messages.UserMessage", "HumanMessage UserPromptPart"),
     **same("write agentkit.messages.AssistantMessage", "AIMessage ModelResponse ChatMessage AIMessageChunk"),
     **same("write agentkit.messages.SystemMessage", "SystemPromptPart DeveloperMessage"),
-    **same("write agentkit.messages.ToolMessage", "ToolReturnPart FunctionMessage ToolReturn"),
+    **same("write agentkit.messages.ToolMessage", "ToolReturnPart FunctionMessage RetryPromptPart"),
+    **same("write agentkit.messages.Message", "ModelMessage BaseMessage"),
+    "ToolReturn": "write agentkit.ToolResult",
+    **same("write agentkit.events.Event, or one of its classes", "AgentStreamEvent PartStartEvent PartEndEvent"),
     **same("write agentkit.events.Text", "TextDelta PartDeltaEvent TextPartDelta ResponseTextDeltaEvent"),
     **same("write agentkit.events.ToolStarted or ToolCompleted", "FunctionToolCallEvent FunctionToolResultEvent"),
-    **same("write agentkit.ImagePart", "ImageUrl ImageContent Image InputImage"),
+    **same("write agentkit.ImagePart", "ImageUrl ImageContent Image InputImage BinaryImage"),
     **same("write agentkit.FilePart", "DocumentUrl AudioUrl VideoUrl FileUrl Attachment InputFile"),
     "BinaryContent": "write agentkit.ImagePart for an image, agentkit.FilePart for other files",
     **same("write agentkit.testing.ScriptedModel", "TestModel FunctionModel FakeListChatModel MockModel"),
-    **same("return ToolResult(error='what to do instead'), or raise any exception: the model reads it", "ModelRetry"),
     **same(
-        "return ToolResult(error='what to do instead'), or raise any exception: the model reads it", "ToolException"
+        "in a tool return ToolResult(error='what to do instead'), or raise any exception: the model reads it; in a "
+        "guard of replies return agentkit.AskAgain",
+        "ModelRetry ToolException",
     ),
     **same(_NO_LIMIT, "MaxTurnsExceeded GraphRecursionError UsageLimitExceeded"),
     "ItemHelpers": "the text of a run is result.text, its messages are result.messages",
     **same("write agentkit.agent.dicts_from(messages)", "messages_to_dict convert_to_openai_messages message_to_dict"),
-    **same("write agentkit.agent.messages_from(dicts); every prompt accepts such dicts", "messages_from_dict"),
-    **same("write agentkit.agent.messages_from(dicts); every prompt accepts such dicts", "convert_to_messages"),
+    "ModelMessagesTypeAdapter": "write agentkit.agent.dicts_from(messages), or keep them in an agentkit.ThreadManager",
+    **same("write agentkit.agent.messages_from(dicts)", "messages_from_dict convert_to_messages"),
     "capture_run_messages": "the messages up to a failure are in the error's result: error.result.messages",
     "RunnableConfig": "the settings of a run are arguments: agent.run('…', temperature=0, context=…)",
-    **same("write agentkit.agent.RunStream", "RunResultStreaming StreamedRunResult AgentStream"),
+    **same("write agentkit.agent.RunStream", "RunResultStreaming StreamedRunResult AgentStream AgentRun"),
     **same("write agentkit.RunResult", "AgentRunResult RunOutput"),
-    **same("write agentkit.AgentkitError", "AgentError AgentRunError UnexpectedModelBehavior"),
+    "UnexpectedModelBehavior": "write agentkit.OutputError, which result.output raises if there is none",
+    "UserError": "write agentkit.ConfigError",
+    **same("write agentkit.AgentkitError", "AgentError AgentRunError"),
     **same("write agentkit.ProviderError", "ModelHTTPError ModelAPIError FallbackExceptionGroup"),
     **same("to let a tool end the run write @openapi_schema(terminates=True)", "StopAtTools ToolsToFinalOutputResult"),
     **same("to let a tool end the run write @openapi_schema(terminates=True)", "END"),
-    **same("instructions are a string, or a function that returns one: Agent(…, system=…)", "PromptTemplate"),
-    **same("instructions are a string, or a function that returns one: Agent(…, system=…)", "SystemPrompt"),
-    **same("instructions are a string, or a function that returns one: Agent(…, system=…)", "ChatPromptTemplate"),
+    **same(_SYSTEM, "PromptTemplate SystemPrompt ChatPromptTemplate TemplateStr"),
+    **same(_TRACES, "InstrumentationSettings InstrumentedModel LangSmith"),
+    **same("tools for the web are in agentkit_tools.web and agentkit_tools.search", "WebSearchTool WebFetchTool"),
+    "CodeExecutionTool": "tools that run code are in agentkit_tools.python and agentkit_tools.shell",
+    **same("events of AG-UI and the AI SDK are written by agentkit.gateway.events", "AGUIAdapter VercelAIAdapter"),
     # AgentPress
     "XMLTagSchema": "write @xml_schema(tag_name=…, mappings=[…])",
     "XMLNodeMapping": "write an entry of @xml_schema(mappings=[…]), or agentkit.tool.XMLMapping",
