@@ -110,7 +110,10 @@ FOREIGN: Final[Mapping[str, str]] = {
         "MCPServerStdio MCPServerStreamableHTTP MCPServerStreamableHttp MCPServerSSE MCPServerSse MCPServer MCPToolset "
         "MCPClient MultiServerMCPClient FastMCPToolset",
     ),
-    **same(_TYPE, "NativeOutput PromptedOutput AgentOutputSchema PydanticOutputParser ProviderStrategy TextOutput"),
+    **same(
+        _TYPE,
+        "NativeOutput PromptedOutput AgentOutputSchema PydanticOutputParser ProviderStrategy TextOutput StructuredDict",
+    ),
     **same("write agentkit.Agent(…, output_type=YourType, output_mode='tool')", "ToolOutput ToolStrategy"),
     **same("write agentkit.messages.UserMessage", "HumanMessage UserPromptPart"),
     **same("write agentkit.messages.AssistantMessage", "AIMessage ModelResponse ChatMessage AIMessageChunk"),
@@ -118,11 +121,14 @@ FOREIGN: Final[Mapping[str, str]] = {
     **same("write agentkit.messages.ToolMessage", "ToolReturnPart FunctionMessage RetryPromptPart"),
     **same("write agentkit.messages.Message", "ModelMessage BaseMessage"),
     "ToolReturn": "write agentkit.ToolResult",
-    **same("write agentkit.events.Event, or one of its classes", "AgentStreamEvent PartStartEvent PartEndEvent"),
+    **same(
+        "write agentkit.events.Event, or one of its classes",
+        "AgentStreamEvent PartStartEvent PartEndEvent FinalResultEvent",
+    ),
     **same("write agentkit.events.Text", "TextDelta PartDeltaEvent TextPartDelta ResponseTextDeltaEvent"),
     **same("write agentkit.events.ToolStarted or ToolCompleted", "FunctionToolCallEvent FunctionToolResultEvent"),
     **same("write agentkit.ImagePart", "ImageUrl ImageContent Image InputImage BinaryImage"),
-    **same("write agentkit.FilePart", "DocumentUrl AudioUrl VideoUrl FileUrl Attachment InputFile"),
+    **same("write agentkit.FilePart", "DocumentUrl AudioUrl VideoUrl FileUrl Attachment InputFile UploadedFile"),
     "BinaryContent": "write agentkit.ImagePart for an image, agentkit.FilePart for other files",
     **same("write agentkit.testing.ScriptedModel", "TestModel FunctionModel FakeListChatModel MockModel"),
     **same(
