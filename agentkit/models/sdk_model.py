@@ -241,7 +241,7 @@ class SdkModel(Closing, ABC):
         limit, temperature, settings = request.max_tokens, request.temperature, self.settings
         asked = replace(
             request,
-            messages=fit_files(self.name, request.messages, self.files),
+            messages=fit_files(self.name, request, self.files),
             max_tokens=settings.max_tokens if limit is None else limit,
             temperature=settings.temperature if temperature is None else temperature,
         )
