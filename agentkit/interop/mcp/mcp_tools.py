@@ -357,7 +357,8 @@ class MCPTools(ServerContents, Closing):
                 error=f"no answer after {self._options.timeout:g} s: the call was cancelled", code="timeout"
             )
         except CallFailed as e:
-            return ToolResult(error=safe_words(str(e), self._where.secrets))
+            effect = "the call may have taken effect, but " if e.why == "unanswered" else ""
+            return ToolResult(error=safe_words(f"{effect}{e}", self._where.secrets))
         return result_of(answer, self._unseen)
 
     async def _ask(self, work: Callable[[Client], Awaitable[Any]]) -> Any:

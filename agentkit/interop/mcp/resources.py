@@ -188,7 +188,7 @@ class ServerContents(ABC):
         try:
             templates = await self._ask(lambda client: all_pages(client.list_resource_templates, "resource_templates"))
         except CallFailed as e:
-            if not e.unknown:
+            if e.why != "unknown":
                 raise
             templates = []  # most servers that have resources have none of these
         found = [MCPResource(one.uri, *self._about(one), one.mime_type or "") for one in fixed]

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from agentkit.checks.unicode import clean_json
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, safe_words
@@ -40,12 +40,15 @@ class Reporter(Protocol):
 
 
 class CallFailed(Exception):
-    """A call without a result. `sent`: whether it may have taken effect; `unknown`: the server has no such method."""
+    """A request without a result.
 
-    def __init__(self, message: str, *, sent: bool = True, unknown: bool = False) -> None:
+    `why`: it did not reach the server, there is no answer that can be read, or the server refused it; if it has no
+    such method, as `unknown`.
+    """
+
+    def __init__(self, message: str, why: Literal["unsent", "unanswered", "refused", "unknown"]) -> None:
         super().__init__(message)
-        self.sent = sent
-        self.unknown = unknown
+        self.why = why
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ class Connection:
         done, _ = await asyncio.wait({self._ready}, timeout=seconds)
         if not done:
             self.close()
-            raise CallFailed(f"the MCP server was not ready after {seconds:g} s ({self._where})", sent=False)
+            raise CallFailed(f"the MCP server was not ready after {seconds:g} s ({self._where})", "unsent")
         return self._ready.result()
 
     async def _live(self) -> None:
@@ -134,7 +137,7 @@ class Connection:
 
     def _fail(self, message: str) -> None:
         if not self._ready.done():
-            self._ready.set_exception(CallFailed(message, sent=False))
+            self._ready.set_exception(CallFailed(message, "unsent"))
             self._ready.exception()  # so that nobody has to read it
         elif not self._leave.is_set():
             _LOG.warning("%s", message)
@@ -154,7 +157,7 @@ class Connection:
             CallFailed: it cannot be opened, or has been left.
         """
         if self._leave.is_set():
-            raise CallFailed(f"the session with the MCP server has ended ({self._where})", sent=False)
+            raise CallFailed(f"the session with the MCP server has ended ({self._where})", "unsent")
         self._calls += 1  # before it waits: another call may break the session in the meantime
         try:
             return await work(await self.client())
@@ -230,9 +233,7 @@ class Session:
             connection.close()
             if isinstance(e, CallFailed | asyncio.CancelledError):
                 raise
-            raise CallFailed(
-                f"cannot list the tools of {self._where}: {await connection.words(e)}", sent=False
-            ) from None
+            raise CallFailed(f"cannot list the tools of {self._where}: {await connection.words(e)}", "unsent") from None
         return connection
 
     def _changed(self) -> None:
@@ -248,7 +249,7 @@ class Session:
         try:
             return await self._ask(work)
         except CallFailed as e:
-            if e.sent:
+            if e.why != "unsent":
                 raise
         return await self._ask(work)
 
@@ -265,10 +266,8 @@ class Session:
             raise
         except Exception as e:  # noqa: BLE001 - whatever the SDK makes of a bad answer
             what = fault(e) if isinstance(e, ValueError) else e
-            raise CallFailed(
-                "the call may have taken effect, but the MCP server's answer cannot be used: "
-                f"{await connection.words(what)}"
-            ) from None
+            said = f"the MCP server's answer cannot be used: {await connection.words(what)}"
+            raise CallFailed(said, "unanswered") from None
 
     async def _judged(self, error: Any, connection: Connection) -> CallFailed:
         """Return the failure of a call that an error answered; a lost connection is retired."""
@@ -276,17 +275,15 @@ class Session:
 
         if error.code in (CONNECTION_CLOSED, LOST):
             connection.retire()
-            return CallFailed(
-                "the connection to the MCP server was lost during this call, which may have taken effect: "
-                f"{await connection.words(error)}; the next call connects again"
-            )
+            said = f"the connection to the MCP server was lost: {await connection.words(error)}"
+            return CallFailed(f"{said}; the next call connects again", "unanswered")
         said = safe_words(_said(error), self._where.secrets)
         if error.code == UNSENT:
             connection.retire()
-            return CallFailed(said, sent=False)
+            return CallFailed(said, "unsent")
         if error.message.startswith(_BROKEN):  # the SDK's words
-            return CallFailed(f"the call may have taken effect, but its answer did not arrive: {said}")
-        return CallFailed(said, unknown=error.code == METHOD_NOT_FOUND)
+            return CallFailed(f"the answer did not arrive: {said}", "unanswered")
+        return CallFailed(said, "unknown" if error.code == METHOD_NOT_FOUND else "refused")
 
     async def close(self) -> None:
         """End the session; the next call would open a new one."""
