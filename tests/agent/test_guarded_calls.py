@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from mcp_kit import LOCAL
@@ -18,16 +18,20 @@ from agentkit import (
     AskPerson,
     Denied,
     Guards,
+    Hidden,
     ProcessorConfig,
     Refused,
     RunResult,
     ToolCall,
     ToolContext,
+    ToolRegistry,
     openapi_schema,
 )
 from agentkit.agent import RunStream
-from agentkit.events import Event, ToolSkipped, ToolStarted
+from agentkit.events import CallEnd, Event, ToolSkipped, ToolStarted
 from agentkit.messages import AssistantMessage, ToolMessage
+from agentkit.processor.admission import AdmittedCall, Ruling
+from agentkit.processor.call_runner import CallRunner
 from agentkit.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -561,3 +565,23 @@ async def test_hooks_see_the_call_that_runs_and_the_one_that_does_not() -> None:
         ("ToolSkipped", {}),
         ("ToolStarted", {"amount": 1}),
     ]
+
+
+async def test_a_call_with_other_arguments_keeps_what_is_added_to_it() -> None:
+    def pay(amount: int, user: Annotated[str, Hidden] = "") -> str:
+        """Pay."""
+        return f"{amount} for {user}"
+
+    async def judge(admitted: AdmittedCall, context: ToolContext) -> Ruling:
+        assert admitted.arguments == {"amount": 1}
+        return Ruling(admitted.with_arguments({"amount": 2}))
+
+    runner = CallRunner(
+        ToolRegistry(pay),
+        ProcessorConfig(),
+        lambda call: ToolContext(call.id, call.name),
+        added=lambda tool: {"user": "ada"},
+        judge=judge,
+    )
+    await runner.run([CallEnd(0, ToolCall("c", "pay", {"amount": 1}))], lambda event: None)
+    assert runner.answers[0].text.endswith("2 for ada")
