@@ -53,7 +53,7 @@ def nobodys_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def no_thread_is_left() -> Iterator[None]:
     yield
     for thread in [one for one in threading.enumerate() if one.name == THREAD]:
-        thread.join(5)
+        thread.join(30)
         assert not thread.is_alive()
 
 
@@ -69,7 +69,7 @@ async def first(events: AsyncGenerator[Event, None], count: int) -> list[Event]:
 def test_leaving_a_stream_closes_its_connection() -> None:
     with converse_server(Answer(BEGIN + delta(0, text="Hello"), hangs="at the end")) as server:
         assert asyncio.run(first(server.model().stream(ASKED), 1)) == [Text("Hello")]
-        assert server.left.wait(5)
+        assert server.left.wait(30)
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -77,14 +77,14 @@ def test_leaving_a_stream_closes_its_connection() -> None:
 def test_cancelling_closes_the_connection(hangs: Literal["at the start", "at the end"], stream: bool) -> None:
     async def cancel() -> None:
         asking = asyncio.create_task(anext(server.model().stream(ModelRequest([user("Hi")], stream=stream))))
-        await asyncio.to_thread(server.asked.wait, 5)
+        await asyncio.to_thread(server.asked.wait, 30)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
 
     with converse_server(Answer(BEGIN, hangs=hangs)) as server:
         asyncio.run(cancel())
-        assert server.left.wait(5)
+        assert server.left.wait(30)
 
 
 def test_a_stream_that_nobody_reads_waits() -> None:
