@@ -7,23 +7,21 @@ The same machinery as `agentkit_tools.files`, under the names of that convention
 from __future__ import annotations
 
 import stat
-from collections.abc import Collection, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Literal
 
-from agentkit import Tool, ToolResult, openapi_schema, xml_schema
+from agentkit import ToolResult, openapi_schema, xml_schema
 from agentkit_tools.folder import file_changes, file_search
 from agentkit_tools.folder.file_changes import Edit
 from agentkit_tools.folder.folder_walk import FileSelection
-from agentkit_tools.folder.rooted_folder import Refusal, RootedFolder, answer, encode, parts
+from agentkit_tools.folder.rooted_folder import Refusal, RootedTool, answer, encode, parts
 from agentkit_tools.folder.textfiles import FileContents, fitting, is_utf8, lines_of, read_text
-from agentkit_tools.protected_names import PROTECTED
 
 AROUND = 4
 """Lines that are shown before and after a change."""
 
 
-class StrReplaceEditor(Tool):
+class StrReplaceEditor(RootedTool):
     """Views, creates and edits text files in one folder by one method; nothing outside it is reached.
 
     All rules of `agentkit_tools.files.Files` apply here: links are not followed, protected names are not
@@ -36,14 +34,6 @@ class StrReplaceEditor(Tool):
         root: the folder, by default the current one; created if missing.
         protected: names that may be viewed but not written, as for `Files`.
     """
-
-    def __init__(self, root: str | Path = ".", *, protected: Collection[str] = PROTECTED) -> None:
-        self._place = RootedFolder(root, protected)
-
-    @property
-    def root(self) -> Path:
-        """The folder, with all links resolved."""
-        return self._place.root
 
     @openapi_schema
     @xml_schema(

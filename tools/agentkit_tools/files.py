@@ -6,18 +6,14 @@ inside the folder. Needs a POSIX system.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from pathlib import Path
-
-from agentkit import Tool, ToolResult, openapi_schema, xml_schema
+from agentkit import ToolResult, openapi_schema, xml_schema
 from agentkit_tools.folder import file_changes, file_search
 from agentkit_tools.folder.folder_walk import FileSelection
-from agentkit_tools.folder.rooted_folder import RootedFolder, answer
+from agentkit_tools.folder.rooted_folder import RootedTool, answer
 from agentkit_tools.folder.textfiles import read
-from agentkit_tools.protected_names import PROTECTED
 
 
-class Files(Tool):
+class Files(RootedTool):
     """Creates, reads, changes, lists and searches text files in one folder, and reaches nothing outside it.
 
     Refused before anything is opened: `..`, absolute paths, `~`, drive letters, backslashes, NUL, over-long names.
@@ -38,14 +34,6 @@ class Files(Tool):
         protected: entries that may be read but not written, like all below them: names, maybe with `*`, or paths such
             as `.github/workflows`; case-insensitive. By default `PROTECTED`, a set that can be extended.
     """
-
-    def __init__(self, root: str | Path = ".", *, protected: Collection[str] = PROTECTED) -> None:
-        self._place = RootedFolder(root, protected)
-
-    @property
-    def root(self) -> Path:
-        """The folder, with all links resolved."""
-        return self._place.root
 
     @openapi_schema
     @xml_schema(name="create-file", attributes=["file_path"], content="file_contents")

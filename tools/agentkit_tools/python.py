@@ -16,7 +16,7 @@ from agentkit.sandbox import sandbox as made
 from agentkit_tools.code.background import Background
 from agentkit_tools.code.leftovers import Leftovers
 from agentkit_tools.code.monty import MontyRuns
-from agentkit_tools.code.worker import CodeOutcome, Worker, Workers, signal_name
+from agentkit_tools.code.worker import CodeOutcome, Worker, Workers
 from agentkit_tools.protected_names import PROTECTED, protected_in
 
 KEPT: Final = 24_000  # bytes of each output stream: with a value and a traceback still below a processor's limit
@@ -189,12 +189,8 @@ def endings(ran: CodeOutcome, timeout: float, keep_state: bool) -> list[str]:
     notes = []
     if ran.timed_out:
         notes.append(f"stopped after {timeout:g} s, its time limit")
-    elif ran.lost:
-        notes.append(f"the code did not come to its end: {ran.lost}")
-    elif ran.signal is not None:
-        notes.append(f"killed by {signal_name(ran.signal)}")
-    elif ran.exit_code and not ran.error:
-        notes.append(f"exit code {ran.exit_code}")
+    elif ran.ending is not None:
+        notes.append(ran.ending)
     if keep_state and not ran.alive:
         notes.append("its variables and imports are gone: the next call starts a new interpreter")
     if not keep_state and ran.error_type == "NameError":

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.errors import ConfigError, install_command
 from agentkit.sandbox import SandboxError, SandboxLimits, sandbox
-from agentkit_tools.code.worker import CodeOutcome, Worker, Workers, signal_name
+from agentkit_tools.code.worker import CodeOutcome, Worker, Workers
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -142,15 +142,8 @@ def answer(ran: CodeOutcome, timeout: float) -> dict[str, Any]:
     output = ran.stdout
     if ran.value is not None:
         output += f"{'' if not output or output.endswith(chr(10)) else chr(10)}{ran.value}\n"
-    errors = [ran.stderr.rstrip("\n"), ran.error or ""]
-    if ran.timed_out:
-        errors.append(f"Execution timed out after {timeout:g} seconds")
-    elif ran.lost:
-        errors.append(f"the code did not come to its end: {ran.lost}")
-    elif ran.signal is not None:
-        errors.append(f"killed by {signal_name(ran.signal)}")
-    elif ran.exit_code and not ran.error:
-        errors.append(f"exit code {ran.exit_code}")
+    ending = f"Execution timed out after {timeout:g} seconds" if ran.timed_out else ran.ending
+    errors = [ran.stderr.rstrip("\n"), ran.error, ending]
     return {"output": output, "error": "\n".join(filter(None, errors)) or None, "success": ran.ok}
 
 

@@ -74,6 +74,15 @@ class CodeOutcome:
         """True if the code ran to its end, without an exception and with exit status 0."""
         return not (self.error or self.timed_out or self.lost or self.exit_code or self.signal)
 
+    @property
+    def ending(self) -> str | None:
+        """How it ended in words, if it neither ran to its end nor was stopped at the deadline; else None."""
+        if self.lost:
+            return f"the code did not come to its end: {self.lost}"
+        if self.signal is not None:
+            return f"killed by {signal_name(self.signal)}"
+        return f"exit code {self.exit_code}" if self.exit_code and not self.error else None
+
 
 @dataclass(slots=True)
 class StreamBuffer:

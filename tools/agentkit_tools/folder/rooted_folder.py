@@ -15,10 +15,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from agentkit import ToolResult
+from agentkit import Tool, ToolResult
 from agentkit_tools.folder.atomic_replace import is_draft, lock_folder
 from agentkit_tools.folder.repositories import exists, is_repository
-from agentkit_tools.protected_names import why_protected
+from agentkit_tools.protected_names import PROTECTED, why_protected
 
 MAX_PATH = 4096  # bytes: PATH_MAX of Linux
 MAX_NAME = 255  # bytes: NAME_MAX of every common file system
@@ -132,6 +132,23 @@ class RootedFolder:
 
 
 _GONE = "it was moved, removed or replaced, and anything in its place is left alone"
+
+
+class RootedTool(Tool):
+    """A tool that works in one folder.
+
+    Args:
+        root: the folder, by default the current one; created if missing.
+        protected: names that may be read but not written.
+    """
+
+    def __init__(self, root: str | Path = ".", *, protected: Collection[str] = PROTECTED) -> None:
+        self._place = RootedFolder(root, protected)
+
+    @property
+    def root(self) -> Path:
+        """The folder, with all links resolved."""
+        return self._place.root
 
 
 def _place(status: os.stat_result) -> tuple[int, int]:
