@@ -5,8 +5,8 @@ Knows the registry and the policy; knows no event loop, and runs nothing but the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Coroutine, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -43,17 +43,16 @@ class AdmittedCall:
     lock: HeldLock | None = None
     refusal: ToolResult | None = None
     changed: bool = False  # whether its arguments are not the model's, nor those of a person
-    added: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # to its arguments, when it runs: no guard sees or loses them
+    added: Mapping[str, Any] = field(default_factory=dict)  # only when it runs: no guard sees or loses them
 
     def with_arguments(self, arguments: Mapping[str, Any]) -> AdmittedCall:
         """Return the call with other arguments, validated; values are converted as in a call that is text.
 
         Raises:
             InvalidArguments: the tool does not accept them. Other errors are those of the tool's own validators.
+            TypeError, ValueError: they are not JSON values.
         """
-        call = replace(self.call, arguments=deepcopy(dict(arguments)))
+        call = replace(self.call, arguments=json.loads(json.dumps(dict(arguments))))
         accepted = self.tool.validate(call.arguments, lenient=True)
         return replace(self, call=call, arguments=accepted, changed=True)
 

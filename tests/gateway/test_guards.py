@@ -8,7 +8,8 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, NoReturn
 
 import anthropic
 import httpx2
@@ -19,9 +20,8 @@ from gateway_kit import CHAT, COMPLETION, gateway, post, raw
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentkit.gateway.chat_client import ChatClient
-from agentkit.gateway.client_request import ClientRequest
 from agentkit.gateway.client_wire import PATHS
+from agentkit.gateway.wires import WIRES
 
 KEYS = {"ada": "ADA_KEY", "grace": "GRACE_KEY"}
 ENVIRONMENT = {"ADA_KEY": "sk-ada-12345678", "GRACE_KEY": "sk-grace-12345678", "UPSTREAM_KEY": "sk-upstream-12345678"}
@@ -184,22 +184,23 @@ def test_paths_and_methods(guarded: str) -> None:
 def test_more_requests_than_are_answered_at_the_same_time() -> None:
     """One is answered, one waits, and further ones are refused at once."""
     limits = {"concurrent": 1, "queue": 1}
-    got: list[int] = []
+    got: list[httpx2.Response] = []
+    answer = threading.Event()
 
     def ask(address: str) -> None:
-        got.append(post(address).status_code)
+        got.append(post(address, timeout=60))
 
-    with fake_upstream([0.4, *whole(COMPLETION)]) as upstream, gateway(raw(upstream.url, limits=limits)) as at:
-        threads = [threading.Thread(target=ask, args=[at]) for _ in range(2)]
-        for number, thread in enumerate(threads):
+    with fake_upstream([answer, *whole(COMPLETION)]) as upstream, gateway(raw(upstream.url, limits=limits)) as at:
+        threads = [threading.Thread(target=ask, args=[at]) for _ in range(3)]
+        for thread in threads:
             thread.start()
-            until(lambda number=number: len(upstream.requests) >= 1 or number)  # type: ignore[misc]
-        time.sleep(0.1)
-        busy = post(at)
+        until(lambda: got)
+        answer.set()
         for thread in threads:
             thread.join()
+    busy, *others = got
     assert (busy.status_code, busy.headers["retry-after"], busy.json()["error"]["code"]) == (503, "1", "overloaded")
-    assert got == [200, 200]
+    assert [one.status_code for one in others] == [200, 200]
 
 
 def test_a_request_that_waits_too_long() -> None:
@@ -245,12 +246,11 @@ def test_a_client_that_reads_nothing_is_dropped() -> None:
 def test_a_fault_of_the_gateway_is_an_error_in_the_wire(caplog: pytest.LogCaptureFixture) -> None:
     """And the log says where it is, without what was asked."""
 
-    class Faulty(ChatClient):
-        def read(self, body: Mapping[str, Any]) -> ClientRequest:
-            raise KeyError(str(body))
+    def faulty(body: Mapping[str, Any]) -> NoReturn:
+        raise KeyError(str(body))
 
     settings = raw("http://127.0.0.1:9", "messages", models={"*": {}})
-    with gateway(settings, wires={"chat": Faulty()}) as at:
+    with gateway(settings, wires={"chat": replace(WIRES["chat"], output=faulty)}) as at:
         got = post(at)
     assert (got.status_code, got.json()["error"]["code"]) == (500, "internal_error")
     assert "KeyError" in caplog.text

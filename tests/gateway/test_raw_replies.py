@@ -13,7 +13,7 @@ import pytest
 from fake_upstream import chunked, fake_upstream, head, until, whole
 from gateway_kit import CHAT, COMPLETION, chat, chunk, gateway, messages, post, raw
 
-from agentkit.gateway.raw_reply import WholeEvents
+from agentkit.gateway.raw_reply import whole_events
 
 
 def test_a_whole_reply_is_forwarded() -> None:
@@ -199,14 +199,14 @@ def test_a_client_that_leaves_cancels_the_upstream() -> None:
     with fake_upstream(chunked(chunk("Hel"), 30.0, chunk("lo."))) as upstream, gateway(raw(upstream.url)) as at:
         with httpx2.stream("POST", f"{at}/v1/chat/completions", json={**CHAT, "stream": True}) as got:
             assert next(got.iter_lines())
-        until(lambda: upstream.left == 1, 1.0)
+        until(lambda: upstream.left == 1)
 
 
 def test_a_client_that_leaves_before_the_reply_cancels_the_upstream() -> None:
     with fake_upstream([30.0]) as upstream, gateway(raw(upstream.url)) as at:
         with pytest.raises(httpx2.ReadTimeout):
             post(at, timeout=0.2)
-        until(lambda: upstream.left == 1, 1.0)
+        until(lambda: upstream.left == 1)
 
 
 def test_a_client_that_does_not_read_stops_the_upstream() -> None:
@@ -278,6 +278,6 @@ async def _bytes_of(stream: bytes) -> AsyncIterator[bytes]:
 @pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n"], ids=["LF", "CRLF"])
 def test_an_event_leaves_when_it_is_complete_though_its_end_is_cut(end: bytes) -> None:
     async def pieces() -> list[bytes]:
-        return [piece async for piece in WholeEvents(_bytes_of(b"data: 1" + end + b"data: [DONE]" + end), "chat")]
+        return [piece async for piece in whole_events(_bytes_of(b"data: 1" + end + b"data: [DONE]" + end), "chat")]
 
     assert asyncio.run(pieces()) == [b"data: 1" + end, b"data: [DONE]" + end]

@@ -10,13 +10,14 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from agentkit.checks.unicode import clean_json
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, safe_words
+from agentkit.interop.mcp.handlers import elicitation_callback, sampling_callback
 from agentkit.interop.mcp.http_transport import LOST, UNSENT, http_streams
 from agentkit.interop.mcp.local_transport import LocalProcess
+from agentkit.interop.mcp.mcp_options import MCPOptions
 from agentkit.interop.mcp.message_filter import LISTED, Unfit, fault, filter_messages
 
 if TYPE_CHECKING:
@@ -42,38 +43,18 @@ class Reporter(Protocol):
 class CallFailed(Exception):
     """A request without a result.
 
-    `why`: it did not reach the server, there is no answer that can be read, or the server refused it; if it has no
-    such method, as `unknown`.
+    `why`: it did not reach the server, there is no answer that can be read, or the server refused it.
     """
 
-    def __init__(self, message: str, why: Literal["unsent", "unanswered", "refused", "unknown"]) -> None:
+    def __init__(self, message: str, why: Literal["unsent", "unanswered", "refused"]) -> None:
         super().__init__(message)
         self.why = why
-
-
-@dataclass(frozen=True, slots=True)
-class SessionOptions:
-    """How a session is opened.
-
-    Args:
-        timeout: seconds for one call.
-        connect_timeout: seconds for starting the server, the handshake and its list of tools.
-        max_message: bytes of one message from the server.
-        elicitation: the SDK's callback; None refuses.
-        sampling: the SDK's callback; None refuses.
-    """
-
-    timeout: float = 60.0
-    connect_timeout: float = 60.0
-    max_message: int = 16 * 1024 * 1024
-    elicitation: Any = None
-    sampling: Any = None
 
 
 class Connection:
     """One session, from its start to its end. A task of its own enters and leaves it, as the SDK requires."""
 
-    def __init__(self, where: Endpoint, options: SessionOptions, changed: Callable[[], None], unfit: Unfit) -> None:
+    def __init__(self, where: Endpoint, options: MCPOptions, changed: Callable[[], None], unfit: Unfit) -> None:
         self._where = where
         self._options = options
         self._changed = changed
@@ -110,8 +91,8 @@ class Connection:
             client = Client(
                 filter_messages(self._transport(), self._unfit),
                 message_handler=heard,
-                elicitation_callback=self._options.elicitation,
-                sampling_callback=self._options.sampling,
+                elicitation_callback=elicitation_callback(self._options.elicit),
+                sampling_callback=sampling_callback(self._options.sample),
                 client_info=_ourselves(),
                 cache=None,
             )
@@ -196,7 +177,7 @@ class Session:
     """
 
     def __init__(
-        self, where: Endpoint, options: SessionOptions, listed: Callable[[list[Tool]], None], unfit: Unfit
+        self, where: Endpoint, options: MCPOptions, listed: Callable[[list[Tool]], None], unfit: Unfit
     ) -> None:
         self._unfit = unfit
         self._where = where
@@ -271,7 +252,7 @@ class Session:
 
     async def _judged(self, error: Any, connection: Connection) -> CallFailed:
         """Return the failure of a call that an error answered; a lost connection is retired."""
-        from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND
+        from mcp_types import CONNECTION_CLOSED
 
         if error.code in (CONNECTION_CLOSED, LOST):
             connection.retire()
@@ -283,7 +264,7 @@ class Session:
             return CallFailed(said, "unsent")
         if error.message.startswith(_BROKEN):  # the SDK's words
             return CallFailed(f"the answer did not arrive: {said}", "unanswered")
-        return CallFailed(said, "unknown" if error.code == METHOD_NOT_FOUND else "refused")
+        return CallFailed(said, "refused")
 
     async def close(self) -> None:
         """End the session; the next call would open a new one."""
@@ -296,7 +277,7 @@ class Session:
 
 
 async def all_pages(page_of: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
-    """All items of a list that a server divides into pages.
+    """All items of a list that a server divides into pages; none if it has no such list.
 
     Args:
         page_of: asks for the page at a `cursor`.
@@ -305,10 +286,18 @@ async def all_pages(page_of: Callable[..., Awaitable[Any]], field: str) -> list[
     Raises:
         ValueError: it has more than `PAGES` pages, or more than `LISTED` items.
     """
+    from mcp import MCPError
+    from mcp_types import METHOD_NOT_FOUND
+
     found: list[Any] = []
     cursor: str | None = None
     for _ in range(PAGES):
-        page = await page_of(cursor=cursor)
+        try:
+            page = await page_of(cursor=cursor)
+        except MCPError as e:
+            if e.code != METHOD_NOT_FOUND:
+                raise
+            return found
         found += getattr(page, field)
         if len(found) > LISTED:
             raise ValueError(f"it lists more than {LISTED:,} {field.replace('_', ' ')}")
