@@ -269,6 +269,7 @@ RAISED = [
     (104, "Agent(M, output_type=[int, str])", "which is not a type: for several values write output_type=list[int], for one of several types output_type=int | str"),
     (105, "Agent(M, [untyped])", "untyped: parameter 'ctx' has no type; to receive what the application passed to the run, annotate it (ctx: ToolContext) and read ctx.state"),
     (106, "Agent(M, [foreigner])", "foreigner: the hint of parameter 'run' uses 'RunContext', which belongs to another toolkit; write run: ToolContext, and read run.state"),
+    (106, "Tool(add, requires_approval=True)", "Tool() takes no arguments: pass a function itself, Agent(model, [function]); its options are those of @openapi_schema"),
     (107, 'Agent(M).run_sync({"messages": [{"role": "user", "content": "hi"}]})', "message 0 has no 'role': expected {'role': 'user', 'content': '…'}, found dict {'messages': [{'role': 'user', 'content': 'hi'}]}; pass the value of 'messages' itself"),
     (108, 'Agent(M).run_sync({"input": "hi"})', "found dict {'input': 'hi'}; pass the value of 'input' itself"),
     (109, 'Agent(M).run_sync([("system", "Be brief."), ("user", "hi")])', "found tuple ('system', 'Be brief.'); write {'role': 'user', 'content': '…'}, or user('…')"),
