@@ -339,9 +339,10 @@ class Page:
         return ThreadActions(self.hub, self.hub.get(asked.id))
 
     def _changed(self, settings: ThreadSettings, asked: ApiRequest) -> ThreadSettings:
-        settings = asked.settings(settings)
-        self.hub.models.check(settings)
-        return settings
+        changed = asked.settings(settings)
+        if (changed.model, changed.format) != (settings.model, settings.format):  # the old one may not be offered now
+            self.hub.models.check(changed)
+        return changed
 
 
 ROUTES: Final[Mapping[tuple[str, str], PageHandler]] = {

@@ -417,6 +417,15 @@ def test_a_model_with_one_format_has_no_other(tmp_path: Path) -> None:
         assert client.ask("PATCH", f"threads/{thread}", {"title": "Mine"})["format"] == "hermes"
 
 
+def test_a_thread_is_renamed_whose_model_is_no_longer_offered(tmp_path: Path) -> None:
+    choices = [ModelOption("test:other", "Another", lambda _: ScriptedModel([]))]
+    with page(Agent(HeldModel(turn), [Shop()]), tmp_path / "a.db", choices) as client:
+        thread = client.new(model="test:other")
+    with page(Agent(HeldModel(turn), [Shop()]), tmp_path / "a.db") as client:
+        assert client.ask("PATCH", f"threads/{thread}", {"title": "Mine"})["title"] == "Mine"
+        client.ask("PATCH", f"threads/{thread}", {"model": "test:another"}, 400)
+
+
 def test_usage_is_counted_once_for_any_number_of_readers(tmp_path: Path) -> None:
     model = ScriptedModel([["Hello.", Usage(input_tokens=7)]])
     with page(Agent(model, [Shop()]), tmp_path / "a.db") as client:
