@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -19,6 +20,8 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
+from agentkit.models.render_cache import Taken
+from agentkit.models.valid_history import IdRule, fit_ids
 from agentkit.threads.store import Append, Body, Call, Entry, NewCall
 from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.codec import call_to_json, part_to_json, to_json
@@ -41,6 +44,8 @@ CREATED: Final = "created"
 
 SECONDS: Final = "seconds"
 """In the body of a call's answer: how long its tool ran. The times in the store also include writing."""
+
+_UNIQUE: Final = IdRule(sys.maxsize, lambda id: True)
 
 _CALL_KEYS: Final = ("before", "key", IDEMPOTENT, TOOL, UNGUARDED)  # what is in a call's body and not in its response
 
@@ -154,21 +159,28 @@ def entries_of(messages: Sequence[Message]) -> list[Append]:
     """Messages as entries; results as the answers to their calls.
 
     No run of the thread's model made these calls: those at the end without a result wait for a person, as in a
-    conversation in memory; earlier ones, and those whose arguments cannot be read, are answered (`settled`).
+    conversation in memory; earlier ones, and those whose arguments cannot be read, are answered (`settled`). An id that
+    was used before gets a number, as in a request.
 
     Raises:
         ConfigError: a system message, or a result without its call.
     """
     entries: list[Append] = []
+    taken: Taken = {}
+    ids: dict[str, list[str]] = {}  # of the calls without a result, by the ids that they had
     for message in answer_open_calls(messages)[0]:
         match message:
             case SystemMessage():
                 raise ConfigError("a thread has no system message: pass it to run_thread(…, system_prompt=…)")
             case ToolMessage():
-                _answer(entries, message)
+                open = ids.get(message.call_id)
+                _answer(entries, replace(message, call_id=open.pop(0)) if open else message)
             case AssistantMessage():
-                calls = [NewCall(call.id, planned_call(call), "waiting") for call in message.calls]
-                entries.append(Append({"message": to_json(message)}, calls=calls))
+                said = fit_ids(message, _UNIQUE, taken)
+                for before, call in zip(message.calls, said.calls, strict=True):
+                    ids.setdefault(before.id, []).append(call.id)
+                calls = [NewCall(call.id, planned_call(call), "waiting") for call in said.calls]
+                entries.append(Append({"message": to_json(said)}, calls=calls))
             case UserMessage():
                 entries.append(Append({"message": to_json(message)}))
     return entries
