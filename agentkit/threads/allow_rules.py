@@ -118,15 +118,18 @@ class AllowRule:
 
 def rules_in(metadata: Body) -> tuple[AllowRule, ...]:
     """Return the rules in a thread's metadata, without those that cannot be read or have no digest."""
+    return tuple(rule for rule in map(_rule, _stored(metadata)) if rule is not None)
+
+
+def _stored(metadata: Body) -> list[Any]:
     found = metadata.get(ALLOWED)
-    rules = map(_rule, found if isinstance(found, list) else ())
-    return tuple(rule for rule in rules if rule is not None)
+    return found if isinstance(found, list) else []
 
 
 def with_rules(metadata: Body, rules: Iterable[AllowRule]) -> dict[str, Any]:
-    """Return metadata with exactly these rules."""
+    """Return metadata with exactly these rules; what cannot be read is kept."""
     rest = {name: value for name, value in metadata.items() if name != ALLOWED}
-    stored = [rule.to_json() for rule in rules]
+    stored = [one for one in _stored(metadata) if _rule(one) is None] + [rule.to_json() for rule in rules]
     return {**rest, ALLOWED: stored} if stored else rest
 
 
