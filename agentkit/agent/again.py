@@ -134,8 +134,10 @@ class Asking:
         """How often it may ask again after this."""
         return 0 if self._emptied and outcome is not None and outcome.lacks == "empty" else self._retries
 
-    def ask(self, lacks: RunFinish) -> UserMessage | None:
-        """Return the message, which is sent now."""
+    def ask(self, lacks: RunFinish) -> tuple[UserMessage | None, bool]:
+        """Return the message, which is sent now, and whether the conversation keeps it: then it is not sent again."""
         self._retries -= 1
         self._emptied = self._emptied or lacks == "empty"
-        return self.message
+        is_kept, message = lacks == "refused_by_guard", self.message
+        self.message = None if is_kept else message
+        return message, is_kept

@@ -101,7 +101,7 @@ class Progress:
             self._earlier = self._earlier._replace(finish=None)
         asking = self._reply.asking
         if last is not None and last.lacks is not None:
-            return asking.ask(last.lacks), last.lacks == "refused_by_guard"
+            return asking.ask(last.lacks)
         if repeated and asking.message is not None:
             return asking.message, False
         if asking.with_answers is not None:

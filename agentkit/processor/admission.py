@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, Protocol
 
 from agentkit.events import CallEnd, CallError, ToolFailed, ToolSkipped
@@ -43,6 +43,7 @@ class AdmittedCall:
     lock: HeldLock | None = None
     refusal: ToolResult | None = None
     changed: bool = False  # whether its arguments are not the model's, nor those of a person
+    added: Mapping[str, Any] = field(default_factory=dict)  # only when it runs: no guard sees or loses them
 
     def with_arguments(self, arguments: Mapping[str, Any]) -> AdmittedCall:
         """Return the call with other arguments, validated; values are converted as in a call that is text.
@@ -160,9 +161,8 @@ class Admission:
             return exception_result(e)
         if call.format is not None and self.config.text_formats and _is_example(tool.spec, call.arguments):
             return error_result("invalid_arguments", _EXAMPLE)
-        if self._added is not None and (added := self._added(tool)):
-            arguments = {**arguments, **added}
-        return AdmittedCall(index, call, tool, arguments)
+        added = {} if self._added is None else self._added(tool)
+        return AdmittedCall(index, call, tool, arguments, added=added)
 
     def _misread(self, event: CallError) -> ToolResult:
         if event.code == "unknown_tool":

@@ -49,7 +49,8 @@ class AllowRule:
 
     Args:
         tool: the tool's name.
-        arguments: what each argument must be: a pattern for a string, and the same JSON value for anything else. A call with other arguments, or without one of these, is not covered. None: any arguments.
+        arguments: what each argument must be: a pattern for a string, and the same JSON value for anything else. A call
+            with other arguments, or without one of these, is not covered. None: any arguments.
         digest: the tool's `BoundTool.digest`; a changed tool is not covered. `ThreadManager.allow` fills it in.
 
     Raises:

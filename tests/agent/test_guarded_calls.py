@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from mcp_kit import LOCAL
@@ -18,16 +18,20 @@ from agentkit import (
     AskPerson,
     Denied,
     Guards,
+    Hidden,
     ProcessorConfig,
     Refused,
     RunResult,
     ToolCall,
     ToolContext,
+    ToolRegistry,
     openapi_schema,
 )
 from agentkit.agent import RunStream
-from agentkit.events import Event, ToolSkipped, ToolStarted
+from agentkit.events import CallEnd, Event, ToolSkipped, ToolStarted
 from agentkit.messages import AssistantMessage, ToolMessage
+from agentkit.processor.admission import AdmittedCall, Ruling
+from agentkit.processor.call_runner import CallRunner
 from agentkit.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -344,12 +348,15 @@ async def test_of_parallel_calls_one_is_denied_and_the_others_run() -> None:
     assert [answer.error for answer in answers(result)] == [None, "denied", None, "denied", None]
 
 
-async def test_guards_of_parallel_calls_take_no_longer_than_one() -> None:
-    bank = Bank()
+async def test_guards_of_parallel_calls_run_at_the_same_time() -> None:
+    together = asyncio.Barrier(40)
+
+    async def meet(call: ToolCall, context: ToolContext) -> None:
+        await together.wait()
+
     calls = [ToolCall(f"c{n}", "pay", {"amount": n}) for n in range(40)]
-    agent = Agent(ScriptedModel([calls, "done"]), [bank], guards=Guards(call=[hangs], timeout=0.2))
-    result = await asyncio.wait_for(agent.run("Pay."), 4)
-    assert ([answer.error for answer in answers(result)], bank.done) == (["denied"] * 40, [])
+    agent = Agent(ScriptedModel([calls, "done"]), [Bank()], guards=Guards(call=[meet], timeout=60))
+    assert [answer.error for answer in answers(await agent.run("Pay."))] == [None] * 40
 
 
 async def test_guards_have_their_time_together() -> None:
@@ -357,8 +364,8 @@ async def test_guards_have_their_time_together() -> None:
         await asyncio.sleep(0.2)
 
     bank = Bank()
-    agent = Agent(ScriptedModel([PAY, "done"]), [bank], guards=Guards(call=[slow] * 20, timeout=0.3))
-    result = await asyncio.wait_for(agent.run("Pay."), 3)
+    agent = Agent(ScriptedModel([PAY, "done"]), [bank], guards=Guards(call=[slow] * 400, timeout=0.3))
+    result = await asyncio.wait_for(agent.run("Pay."), 30)
     assert ([answer.error for answer in answers(result)], bank.done) == (["denied"], [])
 
 
@@ -498,7 +505,7 @@ async def test_a_run_that_is_cancelled_does_not_wait_for_a_guard(guard: Any) -> 
     bank, stop = Bank(), asyncio.Event()
     agent = Agent(ScriptedModel([PAY, "done"]), [bank], guards=Guards(call=[guard], timeout=60))
     asyncio.get_running_loop().call_later(0.1, stop.set)
-    result = await asyncio.wait_for(agent.run("Pay.", cancel=stop), 2)
+    result = await asyncio.wait_for(agent.run("Pay.", cancel=stop), 30)
     assert (result.finish, [answer.error for answer in answers(result)]) == ("cancelled", ["cancelled"])
     assert bank.done == []
 
@@ -511,7 +518,7 @@ async def test_a_run_whose_time_is_over_does_not_wait_for_a_guard(guard: Any) ->
     agent = Agent(
         ScriptedModel([PAY, "done"]), [bank], guards=Guards(call=[guard], timeout=60), budget=Budget(seconds=0.2)
     )
-    result = await asyncio.wait_for(agent.run("Pay."), 2)
+    result = await asyncio.wait_for(agent.run("Pay."), 30)
     assert (result.finish, [answer.error for answer in answers(result)]) == ("time_budget", ["cancelled"])
     assert bank.done == []
 
@@ -561,3 +568,23 @@ async def test_hooks_see_the_call_that_runs_and_the_one_that_does_not() -> None:
         ("ToolSkipped", {}),
         ("ToolStarted", {"amount": 1}),
     ]
+
+
+async def test_a_call_with_other_arguments_keeps_what_is_added_to_it() -> None:
+    def pay(amount: int, user: Annotated[str, Hidden] = "") -> str:
+        """Pay."""
+        return f"{amount} for {user}"
+
+    async def judge(admitted: AdmittedCall, context: ToolContext) -> Ruling:
+        assert admitted.arguments == {"amount": 1}
+        return Ruling(admitted.with_arguments({"amount": 2}))
+
+    runner = CallRunner(
+        ToolRegistry(pay),
+        ProcessorConfig(),
+        lambda call: ToolContext(call.id, call.name),
+        added=lambda tool: {"user": "ada"},
+        judge=judge,
+    )
+    await runner.run([CallEnd(0, ToolCall("c", "pay", {"amount": 1}))], lambda event: None)
+    assert runner.answers[0].text.endswith("2 for ada")

@@ -389,7 +389,7 @@ async def test_a_run_that_is_stopped_does_not_wait_for_a_guard(kind: str, ends: 
     asyncio.get_running_loop().call_later(0.1 if ends == "cancelled" else 60, stop.set)
     budget = Budget(seconds=0.2) if ends == "time_budget" else None
     agent = Agent(ScriptedModel(["Yes."]), guards=Guards(**{kind: [hangs]}, timeout=60), budget=budget)
-    result = await asyncio.wait_for(agent.run("Tea?", cancel=stop), 3)
+    result = await asyncio.wait_for(agent.run("Tea?", cancel=stop), 30)
     assert (result.finish, result.text) == (ends, "")
 
 

@@ -83,6 +83,17 @@ def test_what_cannot_be_read_raises(memo: MCPTools, uri: str, said: str) -> None
     assert str(raised.value).startswith(said)
 
 
+def test_a_read_that_fails_took_no_effect_and_the_next_one_connects_again(tmp_path: Path) -> None:
+    with contents(tmp_path) as server:
+        with pytest.raises(ConfigError) as raised:
+            asyncio.run(server.read_resource("memo://exit"))
+        assert str(raised.value) == (
+            "MCP server 'memo': cannot read 'memo://exit': the connection to the MCP server was lost: Connection "
+            "closed; it exited with status 9; the next call connects again"
+        )
+        assert asyncio.run(server.read_resource("memo://day/1")).ok
+
+
 def test_a_list_that_a_server_does_not_have_is_empty(tmp_path: Path) -> None:
     with raw(tmp_path, "look") as server:
         assert asyncio.run(server.resources()) == asyncio.run(server.prompts()) == ()

@@ -83,7 +83,7 @@ def failure(*steps: Any, **settings: Any) -> ProviderError:
 # ---------------------------------------------------------------- when it is over
 
 
-@pytest.mark.parametrize("beat", [(30.0,), (BEAT, 0.05) * 200], ids=["silence", "keep-alives"])
+@pytest.mark.parametrize("beat", [(90.0,), (BEAT, 0.05) * 2_000], ids=["silence", "keep-alives"])
 @pytest.mark.parametrize(
     ("prefix", "path", "body"),
     [
@@ -99,7 +99,7 @@ def test_a_finished_response_ends_without_the_connection(
     began = time.monotonic()
     events, error = ask(SSE, body, *beat, prefix=prefix, path=path)
     assert (events[0], type(events[-1]), error) == (Text("Hi"), Finish, None)
-    assert time.monotonic() - began < 4  # far below the time-out, and the end of the beats
+    assert time.monotonic() - began < 30  # far below the time-out, and the end of the beats
 
 
 def data(*events: dict[str, Any]) -> bytes:

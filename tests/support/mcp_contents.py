@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,8 @@ async def list_templates(context: Any, params: Any) -> types.ListResourceTemplat
 
 async def read_resource(context: Any, params: Any) -> types.ReadResourceResult:
     uri = str(params.uri)
+    if uri == "memo://exit":
+        os._exit(9)
     if uri == "memo://many":
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, text="x")] * 2_001)
     if uri == "memo://dot":

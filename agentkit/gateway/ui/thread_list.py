@@ -84,8 +84,8 @@ class ThreadList:
         found: list[ThreadSummary] = []
         for _ in range(0, _SEARCHED if query else 10_000, 50):
             threads = await self._threads.list_threads(limit=50, before=before)
-            all = [await self.summary(thread) for thread in threads if "/" not in thread.id]
-            found += [one for one in all if not query or await self._has(one, query.casefold())]
+            shown = [await self.summary(thread) for thread in threads if "/" not in thread.id]
+            found += [one for one in shown if not query or await self._has(one, query.casefold())]
             if len(found) > limit:
                 return found[:limit], found[limit - 1].thread.id
             if len(threads) < 50:

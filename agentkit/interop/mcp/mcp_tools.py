@@ -206,7 +206,7 @@ class MCPTools(ServerContents, Closing):
             if self._options.approve is None:
                 _LOG.warning("starts the MCP server %r: %s", self.name, command)
             elif self._options.approve(command) is not True:
-                raise CallFailed(f"not started, because its command was refused: {command}", sent=False)
+                raise CallFailed(f"not started, because its command was refused: {command}", "unsent")
             else:
                 self._pins.approve(identity)
         self._shown = True
@@ -361,7 +361,8 @@ class MCPTools(ServerContents, Closing):
                 error=f"no answer after {self._options.timeout:g} s: the call was cancelled", code="timeout"
             )
         except CallFailed as e:
-            return ToolResult(error=safe_words(str(e), self._where.secrets))
+            effect = "the call may have taken effect, but " if e.why == "unanswered" else ""
+            return ToolResult(error=safe_words(f"{effect}{e}", self._where.secrets))
         return result_of(answer, self._unseen)
 
     async def _ask(self, work: Callable[[Client], Awaitable[Any]]) -> Any:

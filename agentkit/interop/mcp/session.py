@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from agentkit.checks.unicode import clean_json
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, safe_words
@@ -41,11 +41,14 @@ class Reporter(Protocol):
 
 
 class CallFailed(Exception):
-    """A call without a result. `sent`: whether it may have taken effect."""
+    """A request without a result.
 
-    def __init__(self, message: str, *, sent: bool = True) -> None:
+    `why`: it did not reach the server, there is no answer that can be read, or the server refused it.
+    """
+
+    def __init__(self, message: str, why: Literal["unsent", "unanswered", "refused"]) -> None:
         super().__init__(message)
-        self.sent = sent
+        self.why = why
 
 
 class Connection:
@@ -73,7 +76,7 @@ class Connection:
         done, _ = await asyncio.wait({self._ready}, timeout=seconds)
         if not done:
             self.close()
-            raise CallFailed(f"the MCP server was not ready after {seconds:g} s ({self._where})", sent=False)
+            raise CallFailed(f"the MCP server was not ready after {seconds:g} s ({self._where})", "unsent")
         return self._ready.result()
 
     async def _live(self) -> None:
@@ -115,7 +118,7 @@ class Connection:
 
     def _fail(self, message: str) -> None:
         if not self._ready.done():
-            self._ready.set_exception(CallFailed(message, sent=False))
+            self._ready.set_exception(CallFailed(message, "unsent"))
             self._ready.exception()  # so that nobody has to read it
         elif not self._leave.is_set():
             _LOG.warning("%s", message)
@@ -135,7 +138,7 @@ class Connection:
             CallFailed: it cannot be opened, or has been left.
         """
         if self._leave.is_set():
-            raise CallFailed(f"the session with the MCP server has ended ({self._where})", sent=False)
+            raise CallFailed(f"the session with the MCP server has ended ({self._where})", "unsent")
         self._calls += 1  # before it waits: another call may break the session in the meantime
         try:
             return await work(await self.client())
@@ -211,9 +214,7 @@ class Session:
             connection.close()
             if isinstance(e, CallFailed | asyncio.CancelledError):
                 raise
-            raise CallFailed(
-                f"cannot list the tools of {self._where}: {await connection.words(e)}", sent=False
-            ) from None
+            raise CallFailed(f"cannot list the tools of {self._where}: {await connection.words(e)}", "unsent") from None
         return connection
 
     def _changed(self) -> None:
@@ -229,7 +230,7 @@ class Session:
         try:
             return await self._ask(work)
         except CallFailed as e:
-            if e.sent:
+            if e.why != "unsent":
                 raise
         return await self._ask(work)
 
@@ -246,10 +247,8 @@ class Session:
             raise
         except Exception as e:  # noqa: BLE001 - whatever the SDK makes of a bad answer
             what = fault(e) if isinstance(e, ValueError) else e
-            raise CallFailed(
-                "the call may have taken effect, but the MCP server's answer cannot be used: "
-                f"{await connection.words(what)}"
-            ) from None
+            said = f"the MCP server's answer cannot be used: {await connection.words(what)}"
+            raise CallFailed(said, "unanswered") from None
 
     async def _judged(self, error: Any, connection: Connection) -> CallFailed:
         """Return the failure of a call that an error answered; a lost connection is retired."""
@@ -257,17 +256,15 @@ class Session:
 
         if error.code in (CONNECTION_CLOSED, LOST):
             connection.retire()
-            return CallFailed(
-                "the connection to the MCP server was lost during this call, which may have taken effect: "
-                f"{await connection.words(error)}; the next call connects again"
-            )
+            said = f"the connection to the MCP server was lost: {await connection.words(error)}"
+            return CallFailed(f"{said}; the next call connects again", "unanswered")
         said = safe_words(_said(error), self._where.secrets)
         if error.code == UNSENT:
             connection.retire()
-            return CallFailed(said, sent=False)
+            return CallFailed(said, "unsent")
         if error.message.startswith(_BROKEN):  # the SDK's words
-            return CallFailed(f"the call may have taken effect, but its answer did not arrive: {said}")
-        return CallFailed(said)
+            return CallFailed(f"the answer did not arrive: {said}", "unanswered")
+        return CallFailed(said, "refused")
 
     async def close(self) -> None:
         """End the session; the next call would open a new one."""

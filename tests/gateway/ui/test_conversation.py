@@ -250,7 +250,9 @@ def test_several_are_approved_at_once_after_each_was_seen(page: Modules) -> None
     for id in ("c1", "c2", "c3"):
         page.run("(id) => { conversation.focusCard(id); return new Promise((done) => setTimeout(done, 100)); }", id)
     page.click("Edit")
-    page.run("() => [...document.querySelectorAll('button')].find((one) => one.textContent === 'Approve all 3').click()")
+    page.run(
+        "() => [...document.querySelectorAll('button')].find((one) => one.textContent === 'Approve all 3').click()"
+    )
     assert did(page) == []  # one of them is being edited
     page.click("Cancel")
     page.click("Approve all 3")

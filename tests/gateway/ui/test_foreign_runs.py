@@ -165,7 +165,7 @@ def test_a_client_that_leaves_does_not_end_the_run(client: PageClient, shop: Sho
     body = {"threadId": "t", "runId": "r1", "messages": [user("u1", "slow")]}
     with client.http.stream("POST", "/ag-ui", json=body) as reply:
         next(reply.iter_lines())
-        assert shop.entered.wait(5)
+        assert shop.entered.wait(30)
     shop.gate.set()
     assert client.settled("t", "idle")[-1]["content"] == "It is done."
 
@@ -181,13 +181,13 @@ def test_the_same_request_during_its_run_joins_it(client: PageClient, shop: Shop
 
     tabs = [threading.Thread(target=ask, args=(id,)) for id in ("r1", "r2")]
     tabs[0].start()
-    assert shop.entered.wait(5)
+    assert shop.entered.wait(30)
     tabs[1].start()
     while len([1 for tab in tabs if tab.is_alive()]) < 2:
         pass
     shop.gate.set()
     for tab in tabs:
-        tab.join(10)
+        tab.join(30)
     assert [text(events) for events in found] == ["Wait.It is done."] * 2
     assert shop.done == ["slow one"]
 

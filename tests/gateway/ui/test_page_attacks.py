@@ -224,7 +224,7 @@ def test_the_server_ends_while_hostile_code_waits(tmp_path: Path) -> None:
         time.sleep(0.5)
         client.ask("GET", "setup")
         since = time.monotonic()
-    assert time.monotonic() - since < 5
+    assert time.monotonic() - since < 30
     assert {one.result().status_code for one in sent} <= {200, 503}
     senders.shutdown()
 
