@@ -173,8 +173,8 @@ def entries_of(messages: Sequence[Message]) -> list[Append]:
             case SystemMessage():
                 raise ConfigError("a thread has no system message: pass it to run_thread(…, system_prompt=…)")
             case ToolMessage():
-                open = ids.get(message.call_id)
-                _answer(entries, replace(message, call_id=open.pop(0)) if open else message)
+                given = ids.get(message.call_id)
+                _answer(entries, replace(message, call_id=given.pop(0)) if given else message)
             case AssistantMessage():
                 said = fit_ids(message, _UNIQUE, taken)
                 for before, call in zip(message.calls, said.calls, strict=True):
