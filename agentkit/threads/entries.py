@@ -167,18 +167,17 @@ def entries_of(messages: Sequence[Message]) -> list[Append]:
     """
     entries: list[Append] = []
     taken: Taken = {}
-    ids: dict[str, list[str]] = {}  # of the calls without a result, by the ids that they had
+    places: dict[str, list[tuple[int, int]]] = {}  # of the calls without a result, by the ids that they had
     for message in answer_open_calls(messages)[0]:
         match message:
             case SystemMessage():
                 raise ConfigError("a thread has no system message: pass it to run_thread(…, system_prompt=…)")
             case ToolMessage():
-                given = ids.get(message.call_id)
-                _answer(entries, replace(message, call_id=given.pop(0)) if given else message)
+                _answer(entries, places.get(message.call_id), message)
             case AssistantMessage():
                 said = fit_ids(message, _UNIQUE, taken)
-                for before, call in zip(message.calls, said.calls, strict=True):
-                    ids.setdefault(before.id, []).append(call.id)
+                for n, call in enumerate(message.calls):
+                    places.setdefault(call.id, []).append((len(entries), n))
                 calls = [NewCall(call.id, planned_call(call), "waiting") for call in said.calls]
                 entries.append(Append({"message": to_json(said)}, calls=calls))
             case UserMessage():
@@ -186,15 +185,13 @@ def entries_of(messages: Sequence[Message]) -> list[Append]:
     return entries
 
 
-def _answer(entries: list[Append], said: ToolMessage) -> None:
-    for at in reversed(range(len(entries))):
-        for n, call in enumerate(entries[at].calls):
-            if call.id == said.call_id and call.status == "waiting":
-                answered = replace(call, status="answered", answer=to_json(said))
-                calls = [*entries[at].calls[:n], answered, *entries[at].calls[n + 1 :]]
-                entries[at] = replace(entries[at], calls=calls)
-                return
-    raise ConfigError(
-        f"a thread keeps a result with its call, and no earlier call without a result has the id {said.call_id!r}: "
-        f"leave out the result {show_value(said.text)}"
-    )
+def _answer(entries: list[Append], places: list[tuple[int, int]] | None, said: ToolMessage) -> None:
+    if not places:
+        raise ConfigError(
+            f"a thread keeps a result with its call, and no earlier call without a result has the id {said.call_id!r}: "
+            f"leave out the result {show_value(said.text)}"
+        )
+    at, n = places.pop(0)
+    calls = list(entries[at].calls)
+    calls[n] = replace(calls[n], status="answered", answer=to_json(replace(said, call_id=calls[n].id)))
+    entries[at] = replace(entries[at], calls=calls)
