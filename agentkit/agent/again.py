@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from agentkit.agent.options import Lacking, RunFinish
 from agentkit.agent.run_end import TurnOutcome
 from agentkit.events import Finish, InventedResult, UnreadCall
-from agentkit.messages import AssistantMessage, MarkupPart, TextPart, ThinkingPart, UserMessage, user
+from agentkit.messages import AssistantMessage, MarkupPart, ProviderPart, TextPart, ThinkingPart, UserMessage, user
+from agentkit.models.gemini_wire import ABOUT_REPLY
 from agentkit.tool.reply import Output
 from agentkit.toolspec import ToolSpec
 
@@ -85,6 +86,8 @@ def hide_attempt(said: AssistantMessage, lacks: RunFinish | None) -> AssistantMe
 
 
 def _says_nothing(part: object) -> bool:
+    if isinstance(part, ProviderPart):
+        return not part.data.keys().isdisjoint(ABOUT_REPLY)
     return isinstance(part, ThinkingPart | MarkupPart) or (isinstance(part, TextPart) and not part.text.strip())
 
 

@@ -249,7 +249,7 @@ RAISED = [
     (43, "@xml_schema(name=\"aa\", example=\"<bb at='1'/>\")", "look: @xml_schema(example=…) does not contain a call of <aa>: found \"<bb at='1'/>\""),
     (43, '@xml_schema(name="aa", example="<aa/>")', "look: @xml_schema(example=…) does not match the tool: invalid arguments for look:\n- /at: expected string, found nothing: it is required"),
     (44, 'ToolCall("add", {"a": 1})', "ToolCall(id, name, arguments): id and name are strings, found 'add' and dict {'a': 1}; the id may be empty: ToolCall('', 'add', {'a': 1})"),
-    (45, "Agent(M, hooks=[lambda event: None])", "<lambda> cannot be called with an event and a run: expected `def hook(event, run): …`"),
+    (45, "Agent(M, hooks=[lambda event: None])", "<lambda> cannot be called with two arguments: expected `def hook(event, run): …`"),
     (46, "ResponseProcessor([add])", "expected a ToolRegistry: ToolRegistry(tool, …)"),
     (47, 'Agent(M, temperature="hot")', "Agent(temperature='hot'): expected a number, 0 or more, or None for the model's default"),
     (47, "Agent(M, max_turns=0)", "Agent(max_turns=0): expected an integer (1 or more)"),

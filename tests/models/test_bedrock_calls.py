@@ -347,3 +347,26 @@ def test_calls_as_text() -> None:
     assert result.text == "Hello"
     assert all("toolConfig" not in body for body in bodies)
     assert "3" in bodies[1]["messages"][-1]["content"][0]["text"]
+
+
+# ---------------------------------------------------------------- thinking
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("eu.anthropic.claude-sonnet-5", True),
+        ("arn:aws:bedrock:us-east-1:1:inference-profile/global.anthropic.claude-sonnet-5", True),
+        ("us.amazon.nova-2-lite-v1:0", False),
+        ("moonshotai.kimi-k2.5", False),
+        ("arn:aws:bedrock:us-east-1:1:application-inference-profile/abc", False),
+    ],
+)
+def test_thinking_goes_back_to_the_models_of_its_maker(name: str, kept: bool) -> None:
+    thought = delta(0, reasoningContent={"text": "Hm."}) + delta(0, reasoningContent={"signature": "SIG"}) + stop(0)
+    reply = BEGIN + thought + delta(1, text="Hello") + stop(1) + end("end_turn")
+    with converse_server(Answer(reply), Answer(HELLO)) as server:
+        said = Agent(server.model()).run_sync("Hi").messages
+        events_of(server.model(name), [*said, user("Go on")])
+    thinking = {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "SIG"}}}
+    assert server.requests[1]["body"]["messages"][1]["content"] == [thinking] * kept + [{"text": "Hello"}]
