@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from conversations import MESSAGES
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentkit import Agent
@@ -69,7 +69,6 @@ SHAPES = [
 
 
 @pytest.mark.parametrize(("prefix", "format"), WIRES)
-@settings(max_examples=20)
 @given(said=st.lists(st.tuples(st.sampled_from(SHAPES), st.integers(0, 9)), min_size=1, max_size=5))
 def test_every_word_is_in_the_bytes(prefix: str, format: str | None, said: list[tuple[Any, int]]) -> None:
     words = [f"word-{place}-{number}" for place, (_, number) in enumerate(said)]
