@@ -90,10 +90,10 @@ def fit_files(model: str, messages: Sequence[Message], taken: FilesTaken) -> Seq
     """A conversation with what the API takes: any other file is named in words, unless the user has just sent it.
 
     Raises:
-        ConfigError: a user's message that no model has answered has such a file; see `check_files`.
+        ConfigError: the user's newest message, which no model has answered, has such a file; see `check_files`.
     """
     answered = max((at for at, one in enumerate(messages) if isinstance(one, AssistantMessage)), default=0)
-    check_files(model, messages[answered:], taken)
+    check_files(model, [one for one in messages[answered:] if isinstance(one, UserMessage)][-1:], taken)
     return [_fitted(model, one, taken) if isinstance(one, UserMessage | ToolMessage) else one for one in messages]
 
 
@@ -117,8 +117,18 @@ def _named(part: ImagePart | FilePart) -> TextPart:
 
 
 def check_model_files(model: Model, messages: Sequence[Message]) -> None:
-    """Refuse what `fit_files` refuses before it is stored, if the model says what it takes (`model.files`)."""
+    """Refuse what `fit_files` refuses before it is stored, if the model says what it takes (`model.files`).
+
+    A chain refuses what all its members refuse.
+    """
     inner = getattr(model, "inner", model)  # of text calling
+    members = getattr(inner, "models", ())
+    for member in members:
+        try:
+            return check_model_files(member, messages)
+        except FileRefused:
+            if member is members[-1]:
+                raise
     if (taken := getattr(inner, "files", None)) is not None:
         fit_files(model.name, messages, taken)
 
