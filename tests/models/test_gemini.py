@@ -524,6 +524,13 @@ def test_an_error_in_the_stream() -> None:
     assert (error.kind, "The model is overloaded." in str(error)) == ("overloaded", True)
 
 
+def test_an_error_in_the_stream_says_how_long_to_wait() -> None:
+    said = {"error": {"code": 429, "message": "Quota.", "status": "RESOURCE_EXHAUSTED", "details": WAITS}}
+    _, error = answer(Replay([sse(said)]).model("gemini:m", max_retries=0))
+    assert error is not None
+    assert (error.kind, error.code, error.retry_after) == ("rate_limit", "RESOURCE_EXHAUSTED", 34.074824224)
+
+
 def test_a_key_is_in_no_error() -> None:
     key = "canary-0123456789"
     said = {"error": {"code": 400, "message": f"Bad key {key}", "status": "INVALID_ARGUMENT"}}
