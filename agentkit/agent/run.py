@@ -368,7 +368,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         request = requests.begin()
         progress.turns += 1
         if self._hooks.any:
-            await self._hooks.notify(TurnStarted(progress.turns, request))
+            await self._hooks.notify(TurnStarted(progress.turns, replace(request, messages=tuple(request.messages))))
         processor.config = self.plan.config  # a call beyond the budget is read, and refused by the gate
         return processor.process(
             requests.stream(request),

@@ -5,8 +5,8 @@ Knows the registry and the policy; knows no event loop, and runs nothing but the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Coroutine, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -49,8 +49,9 @@ class AdmittedCall:
 
         Raises:
             InvalidArguments: the tool does not accept them. Other errors are those of the tool's own validators.
+            TypeError, ValueError: they are not JSON values.
         """
-        call = replace(self.call, arguments=deepcopy(dict(arguments)))
+        call = replace(self.call, arguments=json.loads(json.dumps(dict(arguments))))
         accepted = self.tool.validate(call.arguments, lenient=True)
         return replace(self, call=call, arguments=accepted, changed=True)
 

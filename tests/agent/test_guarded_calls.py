@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from mcp_kit import LOCAL
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, computed_field
 
 from agentkit import (
     Agent,
@@ -83,6 +85,10 @@ def raises_later(error: BaseException) -> Any:
 
 def says(answer: Any) -> Any:
     return lambda call, context: answer if call.name in GUARDED else None
+
+
+def says_all(answer: Any) -> Any:
+    return lambda call, context: answer
 
 
 async def hangs(call: ToolCall, context: ToolContext) -> None:
@@ -246,6 +252,72 @@ def test_a_guard_changes_the_arguments_and_the_model_is_informed(source: str) ->
     assert bank.done == ["pay 1 to Ada"]
     (answer,) = answers(result)
     assert answer.text == 'The arguments were changed before the call was run: {"amount": 1}\npaid'
+
+
+class Login(BaseModel):
+    """What is shown of it is not all of it, and is not accepted as it is shown."""
+
+    model_config = ConfigDict(extra="forbid")
+    user: str
+    token: str = Field(default="none", exclude=True)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def initial(self) -> str:
+        """The first letter."""
+        return self.user[0]
+
+
+def test_arguments_that_a_guard_leaves_as_they_are_stay_as_the_model_wrote_them() -> None:
+    got: list[tuple[str, str, str, str]] = []
+
+    def login(login: Login, password: SecretStr, note: str) -> str:
+        """Log in."""
+        got.append((login.user, login.token, password.get_secret_value(), note))
+        return "in"
+
+    def guard(call: ToolCall, context: ToolContext) -> Approved:
+        assert call.arguments["password"] == "**********"
+        return Approved(arguments={**call.arguments, "note": "checked"})
+
+    call = ToolCall("c", "login", {"login": {"user": "ada", "token": "t0k"}, "password": "s3cret", "note": ""})
+    Agent(ScriptedModel([call, "done"]), [login], guards=Guards(call=[guard, guard])).run_sync("Log in.")
+    assert got == [("ada", "t0k", "s3cret", "checked")]
+
+
+def test_the_arguments_of_a_guard_are_json() -> None:
+    """Their keys are strings, and what is no JSON value is not guessed at."""
+
+    def note(data: dict[str, Any]) -> str:
+        """Note it."""
+        return str(data)
+
+    def runs(data: Any) -> RunResult:
+        guards = Guards(call=[says_all(Approved(arguments={"data": data})), says_all(AskPerson("right?"))])
+        return Agent(ScriptedModel([ToolCall("n", "note", {"data": {}}), "done"]), [note], guards=guards).run_sync("?")
+
+    (waits,) = runs({1: "a", "b": 2}).pending
+    assert waits.arguments == {"data": {"1": "a", "b": 2}}
+    (answer,) = answers(runs({"when": SecretStr("x")}))
+    assert "not valid: Object of type SecretStr is not JSON serializable" in answer.text
+
+
+@pytest.mark.parametrize("answer", [None, Approved()])
+def test_an_answer_after_its_time_is_no_answer(answer: Any) -> None:
+    """Nothing stops a guard that blocks the event loop."""
+
+    def blocks(call: ToolCall, context: ToolContext) -> Any:
+        time.sleep(0.2)
+        return answer
+
+    async def blocks_too(call: ToolCall, context: ToolContext) -> Any:
+        return blocks(call, context)
+
+    for guard in (blocks, blocks_too):
+        bank = Bank()
+        agent = Agent(ScriptedModel([PAY, "done"]), [bank], guards=Guards(call=[guard], timeout=0.1))
+        (late,) = answers(agent.run_sync("Pay."))
+        assert ("did not answer in time" in late.text, bank.done) == (True, [])
 
 
 async def test_a_call_of_an_mcp_server_is_guarded() -> None:

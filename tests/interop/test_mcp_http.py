@@ -19,7 +19,8 @@ from agentkit import ToolRegistry
 from agentkit.errors import ConfigError
 from agentkit.interop.mcp import MCPTools
 from agentkit.interop.mcp.endpoints import endpoint
-from agentkit.interop.mcp.session import CallFailed, Session, SessionOptions
+from agentkit.interop.mcp.mcp_options import MCPOptions
+from agentkit.interop.mcp.session import CallFailed, Session
 
 CANARY = "canary-7f3a9b21c4"
 
@@ -95,7 +96,7 @@ def test_a_call_that_begins_while_another_breaks_the_session_is_answered(passes:
     from mcp import Client
 
     async def main(url: str) -> str:
-        session = Session(endpoint(url, None, None, None), SessionOptions(), lambda tools: None, lambda tool, why: None)
+        session = Session(endpoint(url, None, None, None), MCPOptions(), lambda tools: None, lambda tool, why: None)
         connection = await session.open()
 
         async def look(client: Client) -> str:

@@ -72,30 +72,26 @@ class ThreadList:
         self._agent = agent
         self._known: OrderedDict[str, ThreadSummary] = OrderedDict()
 
-    async def page(self, query: str, limit: int, before: Thread | None) -> tuple[list[ThreadSummary], bool]:
-        """Threads, the last changed first, and whether there are more.
+    async def page(self, query: str, limit: int, before: Thread | None) -> tuple[list[ThreadSummary], str | None]:
+        """Threads, the last changed first, and the id of the one after which there are more; None if there are no more.
 
         Args:
             query: words in the title, in a text, in a call's arguments or in its result; empty for all threads. At most
                 200 threads are searched.
             limit: the maximum number.
-            before: the last one of the previous page.
+            before: the thread after which the page begins; None for the newest one.
         """
         found: list[ThreadSummary] = []
-        searched = 0
-        while len(found) <= limit and searched < (_SEARCHED if query else 10_000):
+        for _ in range(0, _SEARCHED if query else 10_000, 50):
             threads = await self._threads.list_threads(limit=50, before=before)
-            for thread in threads:
-                searched += 1
-                if "/" in thread.id:
-                    continue
-                one = await self.summary(thread)
-                if not query or await self._has(one, query.casefold()):
-                    found.append(one)
+            all = [await self.summary(thread) for thread in threads if "/" not in thread.id]
+            found += [one for one in all if not query or await self._has(one, query.casefold())]
+            if len(found) > limit:
+                return found[:limit], found[limit - 1].thread.id
             if len(threads) < 50:
-                break
+                return found, None
             before = threads[-1]
-        return found[:limit], len(found) > limit
+        return found, None if before is None else before.id
 
     async def summary(self, thread: Thread) -> ThreadSummary:
         """A thread's title and state."""

@@ -250,10 +250,8 @@ class Page:
         async with thread.lock:
             stored = await self.hub.threads.get_thread(asked.id)
             settings = self._changed(ThreadSettings.of(stored), asked)
-            if (allow := asked.rule("allow")) is not None:
-                await self.hub.threads.allow(asked.id, allow, registry=self.hub.agent.registry)
-            if (revoke := asked.rule("revoke")) is not None:
-                await self.hub.threads.revoke(asked.id, revoke)
+            if rule := asked.text("revoke"):
+                await self.hub.threads.revoke(asked.id, rule)
             await self._act(asked).change(settings)
         return PageReply(thread.state)
 

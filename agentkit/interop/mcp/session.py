@@ -10,13 +10,14 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agentkit.checks.unicode import clean_json
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, safe_words
+from agentkit.interop.mcp.handlers import elicitation_callback, sampling_callback
 from agentkit.interop.mcp.http_transport import LOST, UNSENT, http_streams
 from agentkit.interop.mcp.local_transport import LocalProcess
+from agentkit.interop.mcp.mcp_options import MCPOptions
 from agentkit.interop.mcp.message_filter import LISTED, Unfit, fault, filter_messages
 
 if TYPE_CHECKING:
@@ -40,37 +41,17 @@ class Reporter(Protocol):
 
 
 class CallFailed(Exception):
-    """A call without a result. `sent`: whether it may have taken effect; `unknown`: the server has no such method."""
+    """A call without a result. `sent`: whether it may have taken effect."""
 
-    def __init__(self, message: str, *, sent: bool = True, unknown: bool = False) -> None:
+    def __init__(self, message: str, *, sent: bool = True) -> None:
         super().__init__(message)
         self.sent = sent
-        self.unknown = unknown
-
-
-@dataclass(frozen=True, slots=True)
-class SessionOptions:
-    """How a session is opened.
-
-    Args:
-        timeout: seconds for one call.
-        connect_timeout: seconds for starting the server, the handshake and its list of tools.
-        max_message: bytes of one message from the server.
-        elicitation: the SDK's callback; None refuses.
-        sampling: the SDK's callback; None refuses.
-    """
-
-    timeout: float = 60.0
-    connect_timeout: float = 60.0
-    max_message: int = 16 * 1024 * 1024
-    elicitation: Any = None
-    sampling: Any = None
 
 
 class Connection:
     """One session, from its start to its end. A task of its own enters and leaves it, as the SDK requires."""
 
-    def __init__(self, where: Endpoint, options: SessionOptions, changed: Callable[[], None], unfit: Unfit) -> None:
+    def __init__(self, where: Endpoint, options: MCPOptions, changed: Callable[[], None], unfit: Unfit) -> None:
         self._where = where
         self._options = options
         self._changed = changed
@@ -107,8 +88,8 @@ class Connection:
             client = Client(
                 filter_messages(self._transport(), self._unfit),
                 message_handler=heard,
-                elicitation_callback=self._options.elicitation,
-                sampling_callback=self._options.sampling,
+                elicitation_callback=elicitation_callback(self._options.elicit),
+                sampling_callback=sampling_callback(self._options.sample),
                 client_info=_ourselves(),
                 cache=None,
             )
@@ -193,7 +174,7 @@ class Session:
     """
 
     def __init__(
-        self, where: Endpoint, options: SessionOptions, listed: Callable[[list[Tool]], None], unfit: Unfit
+        self, where: Endpoint, options: MCPOptions, listed: Callable[[list[Tool]], None], unfit: Unfit
     ) -> None:
         self._unfit = unfit
         self._where = where
@@ -272,7 +253,7 @@ class Session:
 
     async def _judged(self, error: Any, connection: Connection) -> CallFailed:
         """Return the failure of a call that an error answered; a lost connection is retired."""
-        from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND
+        from mcp_types import CONNECTION_CLOSED
 
         if error.code in (CONNECTION_CLOSED, LOST):
             connection.retire()
@@ -286,7 +267,7 @@ class Session:
             return CallFailed(said, sent=False)
         if error.message.startswith(_BROKEN):  # the SDK's words
             return CallFailed(f"the call may have taken effect, but its answer did not arrive: {said}")
-        return CallFailed(said, unknown=error.code == METHOD_NOT_FOUND)
+        return CallFailed(said)
 
     async def close(self) -> None:
         """End the session; the next call would open a new one."""
@@ -299,7 +280,7 @@ class Session:
 
 
 async def all_pages(page_of: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
-    """All items of a list that a server divides into pages.
+    """All items of a list that a server divides into pages; none if it has no such list.
 
     Args:
         page_of: asks for the page at a `cursor`.
@@ -308,10 +289,18 @@ async def all_pages(page_of: Callable[..., Awaitable[Any]], field: str) -> list[
     Raises:
         ValueError: it has more than `PAGES` pages, or more than `LISTED` items.
     """
+    from mcp import MCPError
+    from mcp_types import METHOD_NOT_FOUND
+
     found: list[Any] = []
     cursor: str | None = None
     for _ in range(PAGES):
-        page = await page_of(cursor=cursor)
+        try:
+            page = await page_of(cursor=cursor)
+        except MCPError as e:
+            if e.code != METHOD_NOT_FOUND:
+                raise
+            return found
         found += getattr(page, field)
         if len(found) > LISTED:
             raise ValueError(f"it lists more than {LISTED:,} {field.replace('_', ' ')}")

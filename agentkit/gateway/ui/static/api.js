@@ -76,7 +76,7 @@ const at = (id, rest = "") => `threads/${encodeURIComponent(id)}${rest}`;
 
 export const api = {
 	setup: () => json("GET", "setup"),
-	threads: ({ q = "", before = "", limit = 50 } = {}) => json("GET", `threads?${new URLSearchParams({ q, before, limit })}`),
+	threads: (query) => json("GET", `threads?${new URLSearchParams(query)}`),
 	create: (fields) => json("POST", "threads", fields),
 	change: (id, fields) => json("PATCH", at(id), fields),
 	remove: (id) => json("DELETE", at(id)),
