@@ -62,7 +62,7 @@ _FULL: Final[Mapping[str, str]] = {
 
 _ADDRESS = re.compile(r"https?:|localhost\b|[\d.]+:\d+|[\w.-]+\.[a-z]+(?::\d+)?/", re.IGNORECASE)
 _NO_FAMILY: Final = "https://…"
-_ON_BEDROCK: Final = re.compile(r"([a-z-]+\.)?(amazon|anthropic|deepseek|meta|mistral|openai|qwen)\.[a-z]", re.IGNORECASE)
+_ON_BEDROCK = re.compile(r"([a-z-]+\.)?(amazon|anthropic|deepseek|meta|mistral|openai|qwen)\.[a-z]", re.IGNORECASE)
 
 
 def model_hint(name: str, ours: Collection[str], *, shell: bool = False) -> str:

@@ -145,10 +145,10 @@ def test_tools_and_their_choice(choice: str, config: dict[str, Any]) -> None:
 
 
 def test_limits_and_further_fields() -> None:
-    thinking = {"generationConfig": {"thinkingConfig": {"includeThoughts": True}}}
-    body = sent(settings={"max_tokens": 9, "extra": thinking}, temperature=0.5, stop=("END",))
-    limits = {"stopSequences": ["END"], "maxOutputTokens": 9, "temperature": 0.5}
-    assert body["generationConfig"] == {**limits, "thinkingConfig": {"includeThoughts": True}}
+    own = {"thinkingConfig": {"includeThoughts": True}, "temperature": 1}
+    settings = {"max_tokens": 9, "extra": {"generationConfig": own}}
+    body = sent(settings=settings, temperature=0.5, stop=("END",))
+    assert body["generationConfig"] == {"stopSequences": ["END"], "maxOutputTokens": 9, **own}
 
 
 def test_a_schema_for_the_reply() -> None:
