@@ -122,7 +122,7 @@ def check_model_files(model: Model, messages: Sequence[Message]) -> None:
     A chain refuses what all its members refuse.
     """
     inner = getattr(model, "inner", model)  # of text calling
-    members = getattr(inner, "models", ())
+    members: Sequence[Model] = getattr(inner, "models", ())
     for member in members:
         try:
             return check_model_files(member, messages)
