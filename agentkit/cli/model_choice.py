@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.checks.spelling import did_you_mean, nearest, then
-from agentkit.cli.flag_words import find_here, in_flags, temperature, whole
+from agentkit.cli.flag_words import find_here, flag_of, in_flags, temperature, whole
 from agentkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -143,9 +143,7 @@ class ModelChoice:
 
     def _refuse_with_object(self) -> None:
         given = [
-            f"--{one.name.replace('_', '-')}"
-            for one in fields(self)
-            if one.name != "model" and getattr(self, one.name) != one.default
+            flag_of(one.name) for one in fields(self) if one.name != "model" and getattr(self, one.name) != one.default
         ]
         if given:
             raise ConfigError(

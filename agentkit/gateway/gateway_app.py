@@ -9,7 +9,7 @@ import asyncio
 import json
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -229,7 +229,7 @@ class Gateway:
         async with ClientWatch(receive, lambda: asked.sender.ended) as watch:
             try:
                 exchange = self._exchange(asked, raw)
-                with self._spans.request(exchange, asked.headers):
+                with self._spans.request(exchange, asked.headers) if self._spans else nullcontext():
                     await self._send(asked, await answer(exchange))
             except asyncio.CancelledError:
                 if asked.sender.stalled:
@@ -315,7 +315,8 @@ class Gateway:
         failure = str(status) if not code or (error is not None and error.of_upstream) else code
         if upstream is not None and (failure.startswith("upstream") or (status >= 400 and failure.isdigit())):
             self._metrics.count_upstream_error(upstream.name, failure)
-        self._spans.count(asked.model, asked.wire, status, seconds, first, record)
+        if self._spans is not None:
+            self._spans.count(asked.model, asked.wire, status, seconds, first, record)
         self._log.write(
             id=asked.id or None,
             key=asked.key or None,

@@ -7,7 +7,7 @@ import json
 import random
 from collections.abc import Sequence
 from email.utils import formatdate
-from time import process_time
+from time import process_time, time
 from typing import Any
 
 import pytest
