@@ -15,8 +15,9 @@ from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.checks.spelling import did_you_mean, nearest, then
+from agentkit.checks.spelling import did_you_mean, nearest
 from agentkit.cli.flag_words import find_here, flag_of, in_flags, temperature, whole
+from agentkit.cli.python_objects import load_model
 from agentkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -177,33 +178,6 @@ def model_log(level: int, keep: Callable[[logging.LogRecord], bool] = bool) -> I
     finally:
         log.removeFilter(keep)
         log.setLevel(before)
-
-
-def load_model(reference: str) -> Model:
-    """Return the model object of a Python module, or the one that a function there returns.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    from agentkit.checks.bounds import lacking
-    from agentkit.models import Model
-    from agentkit.tool.references import load
-
-    try:
-        found = load(reference)
-    except ConfigError as e:
-        from agentkit.models.model_strings import PROVIDERS
-
-        providers = f"a provider's model is one of {', '.join(f'{prefix}:NAME' for prefix in PROVIDERS)}"
-        raise ConfigError(f"--model {then(str(e), providers)}") from e
-    made: Any = found() if isinstance(found, Callable) and lacking(found, Model) else found  # type: ignore[arg-type]
-    if missing := lacking(made, Model):
-        what = "found a function that returned" if made is not found else "found"
-        raise ConfigError(
-            f"--model {reference}: expected a model object, such as model(…) returns, or a function that returns one; "
-            f"{what} {type(made).__name__}, which has no {', '.join(missing)}"
-        )
-    return made  # type: ignore[no-any-return]
 
 
 def key_in(variable: str) -> str:

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from agentkit.checks.callers import LOOPBACK
 from agentkit.checks.keys import shown_url
 from agentkit.cli.agent_options import add_agent_parts, agent_with
-from agentkit.cli.flag_words import find_here, flag_of, given_names
+from agentkit.cli.flag_words import flag_of, given_names
 from agentkit.cli.help_text import SETTINGS, examples
 from agentkit.cli.model_choice import ModelChoice, add_model, is_reference
+from agentkit.cli.python_objects import load_agent
 from agentkit.cli.serve import add_listening, as_flag, listening, serve_gateway
 from agentkit.cli.serve_mcp import servers
 from agentkit.cli.settings import fill
@@ -130,10 +131,7 @@ def _page_agent(arguments: argparse.Namespace) -> Iterator[PageAgent]:
         if arguments.demo:
             yield _demo(arguments.store)
         elif arguments.agent is not None:
-            from agentkit.gateway.agent_reference import load_agent
-
             fill(arguments, ("store",))
-            find_here(arguments.agent)
             yield PageAgent(load_agent(arguments.agent), (), arguments.store)
         else:
             yield _made(arguments, stack)

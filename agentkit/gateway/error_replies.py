@@ -20,7 +20,7 @@ from agentkit.errors import (
     ThreadExists,
     ThreadNotFound,
 )
-from agentkit.gateway.client_request import RequestRefused, too_deep
+from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import WireName
 from agentkit.models.provider_errors import retry_after
 from agentkit.models.stream_errors import ErrorInStream
@@ -49,7 +49,7 @@ def as_refusal(error: BaseException) -> RequestRefused:
         case RequestRefused():
             return error
         case RecursionError():
-            return too_deep()
+            return RequestRefused(400, "arrays and objects in the request are nested too deeply", "invalid_request")
         case asyncio.CancelledError():
             return RequestRefused(503, "the gateway is shutting down", "shutting_down")
         case ProviderError(kind=kind, status=status, code=code):

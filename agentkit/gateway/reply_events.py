@@ -19,7 +19,7 @@ from agentkit.errors import AgentkitError, ConfigError, FormatError
 from agentkit.events import CallEnd, SourceEvent, Text, Usage
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
 from agentkit.gateway.error_replies import as_refusal
-from agentkit.gateway.exchanges import Exchange, GatewayReply, ReadBody, Route
+from agentkit.gateway.exchanges import Exchange, GatewayReply, ReadBody, Route, UpstreamReply
 from agentkit.gateway.http_headers import reply_headers
 from agentkit.gateway.joined_pieces import JoinedPieces
 from agentkit.gateway.reply_attempt import Attempt
@@ -45,14 +45,18 @@ def new_call_id() -> str:
     return f"call_{urandom(12).hex()}"
 
 
-async def answer_read(exchange: Exchange) -> GatewayReply:
+async def answer_read(exchange: Exchange, received: UpstreamReply | None = None) -> GatewayReply:
     """Answer a request by events: whatever wire the upstream speaks, and in whatever format its model calls.
+
+    Args:
+        exchange: the request.
+        received: the upstream's first reply, if it has answered already.
 
     Raises:
         RequestRefused: the request is invalid, or the upstream refused it.
     """
     asked = exchange.wire.read(exchange.body)
-    reply = Reply(exchange, asked)
+    reply = Reply(exchange, asked, received)
     if not asked.request.stream:
         whole = exchange.wire.whole(asked, await reply.collect())
         body = json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
@@ -67,15 +71,16 @@ class Reply:
     Args:
         exchange: the exchange; what is counted of the reply goes to its record.
         asked: what the client asks for.
+        received: see `answer_read`.
 
     Raises:
         RequestRefused: no request of this route can be answered.
     """
 
-    def __init__(self, exchange: Exchange, asked: ClientRequest) -> None:
+    def __init__(self, exchange: Exchange, asked: ClientRequest, received: UpstreamReply | None = None) -> None:
         route, request = exchange.route, replace(asked.request, messages=_one_system(asked.request.messages))
         self._exchange, self._asked, self._request = exchange, asked, request
-        self._upstream = UpstreamModel(exchange, asked)
+        self._upstream = UpstreamModel(exchange, asked, received)
         self._format = None if route.format == "auto" else route.format
         exchange.record.format = route.format
         taken = [

@@ -15,8 +15,6 @@ from agentkit.events import (
     ApprovalRequired,
     CallEnd,
     CallError,
-    Finish,
-    SourceEvent,
     Text,
     Thinking,
     ToolEvent,
@@ -112,9 +110,6 @@ class AiSdkRun(RunEncoder):
         self._step = True
         self._put("start-step")
 
-    def _write_turn_end(self, finish: Finish | None) -> None:
-        pass
-
     def _write_span(self, kind: type[Text] | type[Thinking]) -> None:
         self._put(f"{_NAMES[kind]}-start", id=self._id)
 
@@ -127,9 +122,6 @@ class AiSdkRun(RunEncoder):
     @property
     def _id(self) -> str:
         return f"{self.turn}-{self._span}"
-
-    def _write_other(self, event: SourceEvent) -> None:
-        pass
 
     # -------------------------------------------------------------- calls
 
