@@ -314,7 +314,7 @@ class Gateway:
         code = error.code if error is not None else record.error
         failure = str(status) if not code or (error is not None and error.of_upstream) else code
         if upstream is not None and (failure.startswith("upstream") or (status >= 400 and failure.isdigit())):
-            self._metrics.count_upstream_error(upstream.name, failure)
+            self._metrics.upstream_errors.add(1, upstream.name, failure)
         if self._spans is not None:
             self._spans.count(asked.model, asked.wire, status, seconds, first, record)
         self._log.write(
