@@ -26,10 +26,10 @@ from agentkit.messages import (
     ToolMessage,
 )
 from agentkit.models import prefill, valid_history
-from agentkit.models.base import ModelRequest
+from agentkit.models.base import ABOUT_REPLY, ModelRequest
 from agentkit.models.decompression import ACCEPT
 from agentkit.models.files_taken import FilesTaken
-from agentkit.models.gemini_wire import ABOUT_REPLY, SIGNATURE, GeminiWire, events_of
+from agentkit.models.gemini_wire import SIGNATURE, GeminiWire, events_of
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.provider import RemoteModel
 from agentkit.models.render_cache import RenderCache, Taken
