@@ -227,7 +227,7 @@ def _copied(request: ModelRequest) -> ModelRequest:
 
 
 def _with_changes(admitted: AdmittedCall, arguments: Mapping[str, Any]) -> AdmittedCall:
-    """The call with a guard's arguments; one that is as it was shown stays as it was written: that may have more."""
+    """The call with a guard's arguments; unchanged ones stay as they were written, which may be more than it saw."""
     shown, written = _as_read(admitted).arguments, admitted.call.arguments
     same = {name for name, value in arguments.items() if name in shown and value == shown[name]}
     if same == shown.keys() == arguments.keys():

@@ -380,6 +380,65 @@ async def test_one_by_one_calls_keep_their_order() -> None:
     assert bank.done == ["pay 0 to Ada", "pay 1 to Ada", "pay 2 to Ada"]
 
 
+@pytest.mark.parametrize("execute", ["end", "stream"])
+async def test_one_by_one_each_call_is_judged_when_those_before_have_ended(execute: Any) -> None:
+    bank = Bank()
+
+    async def once(call: ToolCall, context: ToolContext) -> Denied | None:
+        await asyncio.sleep(0)
+        return Denied("only once") if bank.done else None
+
+    config = ProcessorConfig(strategy="sequential", execute=execute)
+    calls = [ToolCall("a", "pay", {"amount": 80}), ToolCall("b", "pay", {"amount": 70})]
+    result = await Agent(ScriptedModel([calls, "done"]), [bank], config=config, guards=Guards(call=[once])).run("Pay.")
+    assert [answer.text for answer in answers(result)] == ["paid", "not run: a guard denied this call: only once"]
+    assert bank.done == ["pay 80 to Ada"]
+
+
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize("execute", ["end", "stream"])
+@pytest.mark.parametrize("strategy", ["parallel", "sequential"])
+async def test_a_call_that_would_end_the_run_and_is_denied_ends_nothing(
+    strategy: Any, execute: Any, *, later: bool
+) -> None:
+    bank, seen = Bank(), list[str]()
+
+    def hook(event: Any, run: RunStream[Any]) -> None:
+        if isinstance(event, ToolSkipped | ToolStarted):
+            seen.append(f"{type(event).__name__} {event.call.id}")
+
+    async def guard(call: ToolCall, context: ToolContext) -> Denied | None:
+        for _ in range(20 if later and call.name == "finish" else 0):
+            await asyncio.sleep(0)
+        return Denied("not yet") if call.name == "finish" else None
+
+    config = ProcessorConfig(strategy=strategy, execute=execute)
+    reply = [ToolCall("f", "finish", {"amount": 1}), ToolCall("l", "look", {}), PAY]
+    agent = Agent(ScriptedModel([reply, "done"]), [bank], config=config, guards=Guards(call=[guard]), hooks=[hook])
+    result = await agent.run("Pay.")
+    assert [answer.text for answer in answers(result)] == [
+        "not run: a guard denied this call: not yet",
+        "seen",
+        "paid",
+    ]
+    assert (result.finish, seen) == ("stop", ["ToolSkipped f", "ToolStarted l", "ToolStarted p"])
+
+
+@pytest.mark.parametrize("strategy", ["parallel", "sequential"])
+async def test_after_a_call_that_ends_the_run_and_that_a_guard_lets_wait_nothing_runs(strategy: Any) -> None:
+    async def guard(call: ToolCall, context: ToolContext) -> AskPerson | None:
+        await asyncio.sleep(0)
+        return AskPerson("sure?") if call.name == "finish" else None
+
+    bank, config = Bank(), ProcessorConfig(strategy=strategy)
+    reply = [ToolCall("f", "finish", {"amount": 1}), ToolCall("l", "look", {}), PAY]
+    result = await Agent(ScriptedModel([reply]), [bank], config=config, guards=Guards(call=[guard])).run("Pay.")
+    assert ([call.id for call in result.pending], bank.done) == (["f"], [])
+    assert {m.text for m in result.messages if isinstance(m, ToolMessage)} == {
+        "not run: terminated by the call of finish before it"
+    }
+
+
 def test_outer_guards_are_called_first_and_know_which_agent_acts() -> None:
     seen: list[str] = []
 

@@ -16,7 +16,7 @@ import pytest
 from page_shop import PNG, TURNS, Shop, turn
 from ui_kit import HeldModel, Json, PageClient, calls_of, page
 
-from agentkit import Agent, ToolContext, openapi_schema
+from agentkit import Agent, ProviderError, ToolContext, first_of, openapi_schema
 from agentkit.events import Usage
 from agentkit.gateway.ui.live_threads import LiveThread
 from agentkit.gateway.ui.page_models import ModelOption
@@ -440,6 +440,24 @@ def test_usage_is_counted_once_for_any_number_of_readers(tmp_path: Path) -> None
         with client.follow(thread) as events:
             usage = events.until(lambda e: e.get("name") == "agentkit:thread")["value"]["usage"]
     assert usage["inputTokens"] == 7
+
+
+def test_each_reply_names_the_model_of_a_chain_that_wrote_it(tmp_path: Path) -> None:
+    busy = ProviderError("test: busy", kind="overloaded", provider="test")
+    chain = first_of(ScriptedModel([busy, "Two."], name="test:a"), ScriptedModel(["One."], name="test:b"))
+    with page(Agent(chain, [Shop()]), tmp_path / "a.db") as client:
+        thread = client.new()
+        with client.follow(thread) as events:
+            client.say(thread, "hello")
+            stored = events.until(lambda e: e.get("name") == "agentkit:stored")["value"]
+        client.settled(thread, "idle")
+        client.say(thread, "hello")
+        replies = [m for m in client.settled(thread, "idle") if m["role"] == "assistant"]
+    assert stored["model"] == "test:b"
+    assert [(m["content"], m["metadata"]["agentkit"]["model"]) for m in replies] == [
+        ("One.", "test:b"),
+        ("Two.", "test:a"),
+    ]
 
 
 def test_threads_are_listed_searched_forked_exported_and_deleted(world: World) -> None:
