@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from copy import copy
 from dataclasses import replace
@@ -24,7 +24,7 @@ from agentkit.gateway.agent_reply import AgentReply, waiting_note
 from agentkit.gateway.agent_runs import AgentRuns
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import ReplyWriter
-from agentkit.gateway.exchanges import Exchange, GatewayReply, ReadBody
+from agentkit.gateway.exchanges import Exchange, GatewayReply, MadeBody, ReadBody
 from agentkit.models.files_taken import check_model_files
 from agentkit.threads import ThreadManager
 from agentkit.tool import ToolRegistry
@@ -86,7 +86,7 @@ class AgentModel:
         self._approve = approve
         self._shows_calls = shows_calls
         self._closes = agent
-        self._running: set[str] = set()
+        self._running: set[str | None] = set()
 
     @property
     def name(self) -> str:
@@ -111,14 +111,14 @@ class AgentModel:
         runs = AgentRuns(agent, asked.model, said, thread, self._threads, repeat)
         self._reserve(thread)
         exchange.record.format = "agent"
-        events = _ReplyEvents(runs, AgentReply(exchange.record, shows_calls=self._shows_calls), self)
-        await events.start()
+        batches = self._reply(runs, AgentReply(exchange.record, shows_calls=self._shows_calls))
+        first = await anext(batches)  # a failure before it has its own status
         own = () if thread is None else ((THREAD_HEADER.encode(), thread.encode()),)
         if asked.request.stream:
-            pieces = AgentPieces(exchange.wire.writer(asked), events)
+            pieces = MadeBody(_bytes(exchange.wire.writer(asked), first, batches), batches.aclose)
             return GatewayReply(200, ((b"content-type", b"text/event-stream; charset=utf-8"), *own), pieces)
-        async with aclosing(events):
-            whole = exchange.wire.whole(asked, [event async for event in events])
+        async with aclosing(batches):
+            whole = exchange.wire.whole(asked, [*first, *[event async for events in batches for event in events]])
         return GatewayReply(200, ((b"content-type", b"application/json"), *own), ReadBody(json.dumps(whole).encode()))
 
     async def aclose(self) -> None:
@@ -127,13 +127,33 @@ class AgentModel:
             await self._threads.aclose()
         await self._closes.aclose()
 
-    def last_words(self, runs: AgentRuns) -> tuple[str, str]:
-        """Return what the end of the last run says: the call that ended it, and the calls that wait."""
-        end = runs.results[-1]
-        return "\n\n".join(terminating_words(end, self.agent)), waiting_note(end, runs.thread, self._approve)
+    async def _reply(self, runs: AgentRuns, reply: AgentReply) -> AsyncGenerator[list[SourceEvent], None]:
+        """What a client sees of each event of the runs, and of their end.
+
+        Closing it ends the run, as a person's stop does: calls that have started are cancelled, and all are answered.
+
+        Raises:
+            RequestRefused: they failed, or gave no answer.
+        """
+        try:
+            async with aclosing(runs.events()) as events:
+                async for event in events:
+                    yield [*reply.feed(event)]
+            end = runs.results[-1]
+            words, note = terminating_words(end, self.agent), waiting_note(end, runs.thread, self._approve)
+            last = [*reply.close(runs.results, "\n\n".join(words), note)]
+        except RequestRefused:
+            raise
+        except Exception as e:
+            _LOG.error("the agent %r: %s", runs.name, e, exc_info=not isinstance(e, AgentkitError))
+            raise reply.refusal(e) from e
+        finally:
+            reply.count(runs.results)
+            self._running.discard(runs.thread)
+        yield last
 
     def _reserve(self, thread: str | None) -> None:
-        """Keep other requests from running a thread, until `release`.
+        """Keep other requests from running a thread, until its reply is over.
 
         Raises:
             RequestRefused: there are no threads (400), or another request runs it (409).
@@ -147,11 +167,6 @@ class AgentModel:
             found = f"thread {thread!r} is answering another request; this one was not added to it"
             raise RequestRefused(409, found, "thread_busy", retry_after=1.0)
         self._running.add(thread)
-
-    def release(self, thread: str | None) -> None:
-        """Let the next request run a thread."""
-        if thread is not None:
-            self._running.discard(thread)
 
 
 def without_approvals(agent: Agent[Any, Any], *, safe: bool) -> Agent[Any, Any]:
@@ -171,106 +186,14 @@ def without_approvals(agent: Agent[Any, Any], *, safe: bool) -> Agent[Any, Any]:
     return alone
 
 
-class _ReplyEvents:
-    """The events of one reply, for its writer. It can be started before it is read, and closing it ends its run."""
-
-    def __init__(self, runs: AgentRuns, reply: AgentReply, owner: AgentModel) -> None:
-        self._runs = runs
-        self._reply = reply
-        self._owner: AgentModel | None = owner  # None once the thread is released
-        self._source = runs.events()
-        self._ready: list[SourceEvent] = []
-
-    async def start(self) -> None:
-        """Wait for the first event of the run, so that a failure before it has its own status.
-
-        Raises:
-            RequestRefused: it failed.
-        """
-        try:
-            await self._advance()
-        except BaseException:
-            await self.aclose()
-            raise
-
-    def __aiter__(self) -> AsyncIterator[SourceEvent]:
-        return self
-
-    async def __anext__(self) -> SourceEvent:
-        while not self._ready:
-            if self._owner is None:
-                raise StopAsyncIteration
-            await self._advance()
-        return self._ready.pop(0)
-
-    async def _advance(self) -> None:
-        """Read one event of the runs.
-
-        Raises:
-            RequestRefused: they failed, or gave no answer.
-        """
-        assert self._owner is not None
-        try:
-            self._ready += self._reply.feed(await anext(self._source))
-        except StopAsyncIteration:
-            words, note = self._owner.last_words(self._runs)
-            self._ready += self._reply.close(self._runs.results, words, note)
-            await self.aclose()
-        except RequestRefused:
-            raise
-        except Exception as e:
-            _LOG.error("the agent %r: %s", self._runs.name, e, exc_info=not isinstance(e, AgentkitError))
-            raise self._reply.refusal(e) from e
-
-    async def aclose(self) -> None:
-        """End the run, as a person's stop does: calls that have started are cancelled, and all are answered."""
-        owner, self._owner = self._owner, None
-        try:
-            await self._source.aclose()
-        finally:
-            self._reply.count(self._runs.results)
-            if owner is not None:
-                owner.release(self._runs.thread)
-
-
-class AgentPieces:
-    """The bytes of a streamed reply. Closing it ends the run, even if nothing was read: an async generator would not.
-
-    Args:
-        writer: writes the client's wire.
-        events: the reply, already started.
-    """
-
-    def __init__(self, writer: ReplyWriter, events: _ReplyEvents) -> None:
-        self._writer: ReplyWriter | None = writer
-        self._events = events
-        self._first = writer.start()
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
-        piece, self._first = self._first, b""
-        while not piece:
-            if self._writer is None:
-                raise StopAsyncIteration
-            piece = await self._next(self._writer)
-        return piece
-
-    async def _next(self, writer: ReplyWriter) -> bytes:
-        try:
-            return writer.write(await anext(self._events))
-        except StopAsyncIteration:
-            self._writer = None
-            return b""
-        except RequestRefused as e:
-            await self.aclose()
-            return writer.fail(e)
-        except BaseException:
-            await self.aclose()
-            raise
-
-    async def aclose(self) -> None:
-        """End the run, and wait for its end."""
-        self._writer = None
-        await self._events.aclose()
+async def _bytes(
+    writer: ReplyWriter, first: Sequence[SourceEvent], batches: AsyncIterator[Sequence[SourceEvent]]
+) -> AsyncGenerator[bytes, None]:
+    """The bytes of a streamed reply, whose first events are known."""
+    yield writer.start() + b"".join(map(writer.write, first))
+    try:
+        async for events in batches:
+            if piece := b"".join(map(writer.write, events)):
+                yield piece
+    except RequestRefused as e:
+        yield writer.fail(e)

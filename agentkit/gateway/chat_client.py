@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
-from uuid import uuid4
 
 from agentkit.errors import show_value
-from agentkit.events import SourceEvent
 from agentkit.gateway.chat_reply import ChatReply, chat_error, whole_completion
 from agentkit.gateway.client_conversation import ClientConversation
-from agentkit.gateway.client_request import ClientRequest, RequestRefused
-from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.request_fields import (
     Fields,
-    ForeignParts,
     Part,
     UnsupportedField,
-    content_at,
-    count,
-    flag,
-    image_at,
     invalid,
     mapping_at,
-    number,
     objects_at,
-    only_text,
-    openai_tools,
-    other_fields,
-    output_at,
-    refuse_unsupported,
-    required_text,
-    stops,
+    output_of,
     text_at,
     unsupported_field,
 )
+from agentkit.gateway.request_reader import ClientWire
 from agentkit.gateway.wire_fields import PROVIDERS
 from agentkit.messages import AssistantPart, ImagePart, Message, ProviderPart, TextPart, ThinkingPart
-from agentkit.models.base import ModelRequest
 from agentkit.models.chat_thinking import DETAILS, FIELDS
 from agentkit.models.openai import PLAIN, function_of
 from agentkit.models.wire import items_of, text_of
@@ -55,93 +38,30 @@ _UNSUPPORTED: Final[Mapping[str, UnsupportedField]] = {
     "modalities": UnsupportedField("a reply other than text", (["text"],), 'omit it, or send ["text"]'),
     "web_search_options": UnsupportedField("the server's own web search", (), "offer a search tool of your own"),
 }
-_READ: Final = frozenset((
-    "model", "messages", "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "stream",
-    "stream_options", "response_format", "max_tokens", "max_completion_tokens", "temperature", "stop",
-    *_UNSUPPORTED,
-))  # fmt: skip
 
 
-class ChatClient:
-    """The wire of clients that speak chat completions."""
-
-    name: WireName = "chat"
-
-    def read(self, body: Mapping[str, Any]) -> ClientRequest:
-        """Read a request; see `ClientWire`."""
-        refuse_unsupported(body, _UNSUPPORTED)
-        tools, foreign = openai_tools(body), ForeignParts()
-        output, formats = _output(body)
-        request = ModelRequest(
-            _Messages(foreign).read(body),
-            tools=tools.offered,
-            tool_choice=tools.choice,
-            parallel_tool_calls=tools.parallel,
-            stream=bool(flag(body, "stream")),
-            max_tokens=count(body, "max_completion_tokens", "max_tokens"),
-            temperature=number(body, "temperature"),
-            stop=stops(body, "stop"),
-            extra=other_fields(body, _READ) | formats,
-            output_schema=output,
-        )
-        usage = bool(flag(mapping_at(body.get("stream_options"), "stream_options"), "include_usage"))
-        return ClientRequest(required_text(body, "model"), request, usage, foreign.by_url)
-
-    def conversation(self, body: Mapping[str, Any]) -> list[Message]:
-        """Read only the conversation; see `ClientWire`."""
-        return _Messages(ForeignParts()).read(body)
-
-    def writer(self, asked: ClientRequest) -> ChatReply:
-        """Create the writer of a streamed reply."""
-        return ChatReply(asked, uuid4().hex, int(time.time()))
-
-    def whole(self, asked: ClientRequest, events: Iterable[SourceEvent]) -> dict[str, Any]:
-        """Return a whole reply.
-
-        Raises:
-            RequestRefused: the reply failed.
-        """
-        return whole_completion(asked, events, uuid4().hex, int(time.time()))
-
-    def error(self, error: RequestRefused) -> dict[str, Any]:
-        """Return the body of an error response."""
-        return chat_error(error)
-
-
-# ---------------------------------------------------------------- the conversation
-
-
-class _Messages:
-    """Reads the messages of one request.
-
-    Args:
-        foreign: receives the parts that only this wire has.
-    """
-
-    def __init__(self, foreign: ForeignParts) -> None:
-        self._foreign = foreign
-        self._conversation = ClientConversation()
+class _Messages(ClientConversation):
+    """Reads the messages of one request."""
 
     def read(self, body: Fields) -> list[Message]:
         if not isinstance(body.get("messages"), list) or not body["messages"]:
             raise invalid("messages", f"expected a list with messages, found {show_value(body.get('messages'))}")
         for n, message in enumerate(objects_at(body["messages"], "messages")):
             self._message(message, f"messages[{n}]")
-        return self._conversation.close()
+        return self.close()
 
     def _message(self, message: Fields, at: str) -> None:
-        role, content = message.get("role"), content_at(_spoken(message), f"{at}.content", self._part)
-        match role:
+        content, where = _spoken(message), f"{at}.content"
+        match message.get("role"):
             case "system" | "developer":
-                self._conversation.system(only_text(content, f"{at}.content"))
+                self.system(content, where)
             case "user":
-                self._conversation.user(content)
+                self.user(self.content(content, where))
             case "assistant":
-                self._conversation.assistant(self._assistant(message, content, at))
+                self.assistant(self._assistant(message, self.content(content, where), at))
             case "tool" | "function":
-                id = message.get("tool_call_id")
-                self._conversation.result(id, content, name=message.get("name"))
-            case _:
+                self.result(message.get("tool_call_id"), self.content(content, where), name=message.get("name"))
+            case role:
                 roles = "system, developer, user, assistant or tool"
                 raise invalid(f"{at}.role", f"expected {roles}, found {show_value(role)}")
 
@@ -164,22 +84,9 @@ class _Messages:
         if call.get("type") == "custom":
             raise unsupported_field(f"{at}.type", "a call of a custom tool", "offer it as a function with one string")
         function = function_of(call)
-        read = self._conversation.call(call.get("id"), function.get("name"), function.get("arguments"), at)
+        read = self.call(call.get("id"), function.get("name"), function.get("arguments"), at)
         extras = {name: value for name, value in call.items() if name not in PLAIN and value}
         return [read, ProviderPart(_PROVIDER, extras, read.id)] if extras else [read]
-
-    def _part(self, part: Fields, at: str) -> Part:
-        kind = part.get("type", "text" if "text" in part else "image_url" if "image_url" in part else None)
-        match kind:
-            case "text" | "refusal" | "input_text" | "output_text":
-                return TextPart(text_at(part.get("refusal" if kind == "refusal" else "text"), f"{at}.text"))
-            case "image_url":
-                image = part.get("image_url")
-                url = image.get("url") if isinstance(image, Mapping) else image
-                return image_at(url, f"{at}.image_url.url", part, self._foreign)
-            case str():
-                return self._foreign.keep(part)
-        raise invalid(f"{at}.type", f"expected a content part, such as text or image_url, found {show_value(kind)}")
 
 
 def _thinking(message: Fields) -> list[ThinkingPart]:
@@ -215,12 +122,20 @@ def _thinking_in_content(content: Any) -> list[ThinkingPart]:
 def _output(body: Fields) -> tuple[OutputSchema | None, dict[str, Any]]:
     """Return the schema of the reply, and the `response_format` to pass on if it is of another kind."""
     wanted = mapping_at(body.get("response_format"), "response_format")
-    match wanted.get("type"):
-        case None | "text":
-            return None, {}
-        case "json_object":
-            return OutputSchema("reply", {"type": "object"}), {}
-        case "json_schema":
-            given = mapping_at(wanted.get("json_schema"), "response_format.json_schema")
-            return output_at(given.get("name"), given.get("schema"), "response_format.json_schema.schema"), {}
-    return None, {"response_format": wanted}
+    output, known = output_of(wanted, "response_format")
+    return output, {} if known else {"response_format": wanted}
+
+
+CHAT: Final = ClientWire(
+    name="chat",
+    reader=_Messages,
+    output=_output,
+    unsupported=_UNSUPPORTED,
+    read_fields=frozenset(("messages", "stream_options", "response_format")),
+    max_tokens=("max_completion_tokens", "max_tokens"),
+    stop="stop",
+    new_writer=ChatReply,
+    write_whole=whole_completion,
+    error=chat_error,
+)
+"""The wire of clients that speak chat completions."""

@@ -1,8 +1,12 @@
-"""A conversation as it is read from a client's request: each result has its tool's name and follows its call. Pure."""
+"""A conversation as it is read from a client's request: each result has its tool's name and follows its call. Pure.
+
+What the wires have in common; each adds how its messages are read.
+"""
 
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -10,12 +14,22 @@ from itertools import islice
 from typing import Any
 
 from agentkit.errors import ErrorCode, show_value
-from agentkit.gateway.request_fields import Part, invalid
+from agentkit.gateway.request_fields import (
+    Fields,
+    ForeignParts,
+    Part,
+    content_at,
+    image_at,
+    invalid,
+    only_text,
+    text_at,
+)
 from agentkit.messages import (
     AssistantMessage,
     AssistantPart,
     Message,
     SystemMessage,
+    TextPart,
     ToolCall,
     ToolMessage,
     UserMessage,
@@ -23,7 +37,7 @@ from agentkit.messages import (
 from agentkit.models.native_arguments import readable
 
 
-class ClientConversation:
+class ClientConversation(ABC):
     """The messages of one request, in order.
 
     Some clients send results before their calls. A result without an id answers the first call that has no result; so
@@ -32,6 +46,8 @@ class ClientConversation:
     """
 
     def __init__(self) -> None:
+        self.foreign = ForeignParts()
+        """The content parts that only the client's wire has."""
         self._messages: list[Message | None] = []
         self._names: dict[str, str] = {}
         self._open: OrderedDict[str, int] = OrderedDict()  # the calls without a result, and how many precede each
@@ -39,6 +55,14 @@ class ClientConversation:
         self._before: dict[int, int] = {}  # the number of calls before such a result
         self._calls = 0
         self._made = 0
+
+    @abstractmethod
+    def read(self, body: Fields) -> list[Message]:
+        """Read the conversation of a request.
+
+        Raises:
+            RequestRefused: status 400; it is invalid.
+        """
 
     def close(self) -> list[Message]:
         """Return the messages.
@@ -59,9 +83,34 @@ class ClientConversation:
             self._messages[place] = replace(early, call_id=waiting[0], name=self._names[waiting[0]])
         return [message for message in self._messages if message is not None]
 
-    def system(self, text: str) -> None:
+    def content(self, content: Any, at: str) -> list[Part]:
+        """Read the content of a message: a string, a part, or a list of them."""
+        return content_at(content, at, self._part)
+
+    def _part(self, part: Fields, at: str) -> Part:
+        """Read a content part of any wire: clients mix them. One that only its own wire has is kept for that."""
+        image, source = part.get("image_url"), part.get("source")
+        match part.get("type", "text" if "text" in part else "image_url" if image else None):
+            case "text" | "input_text" | "output_text" | "summary_text":
+                return TextPart(text_at(part.get("text"), f"{at}.text"))
+            case "refusal":
+                return TextPart(text_at(part.get("refusal"), f"{at}.refusal"))
+            case "image_url" | "input_image" if image:
+                url = image.get("url") if isinstance(image, Mapping) else image
+                return image_at(url, f"{at}.image_url", part, self.foreign)
+            case "image" if isinstance(source, Mapping) and source.get("type") in ("base64", "url"):
+                data = f"data:{source.get('media_type')};base64,{source.get('data')}"
+                url = source.get("url") if source["type"] == "url" else data
+                return image_at(url, f"{at}.source", part, self.foreign)
+            case str():  # such as a file, or the server's id of an image
+                return self.foreign.keep(part)
+            case kind:
+                expected = "expected the type of a content part, such as text or image_url"
+                raise invalid(f"{at}.type", f"{expected}, found {show_value(kind)}")
+
+    def system(self, content: Any, at: str) -> None:
         """Add instructions."""
-        if text:
+        if text := only_text(self.content(content, at), at):
             self._messages.append(SystemMessage(text))
 
     def user(self, content: Iterable[Part]) -> None:

@@ -2,17 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
 from agentkit.events import Usage
 from agentkit.gateway.client_request import RequestRefused
-from agentkit.gateway.client_wire import ClientWire, WireName
+from agentkit.gateway.client_wire import WireName
+from agentkit.gateway.request_reader import ClientWire
 from agentkit.models.servers import Constrained
 
 MAX_ERROR: Final = 1024 * 1024
 """Bytes that are read of the body of an error or a redirect."""
+
+
+class ReplyBody(AsyncIterable[bytes], Protocol):
+    """The pieces of a body as it arrives, or as it is made: an iterator that can be closed."""
+
+    def __anext__(self) -> Awaitable[bytes]: ...
+
+    async def aclose(self) -> None:
+        """End the request, or the run, that makes it."""
+        ...
+
+
+class MadeBody:
+    """A body whose pieces a generator makes.
+
+    Args:
+        pieces: the generator.
+        close: ends what the pieces are made of; a generator that was not started does not do that.
+    """
+
+    def __init__(self, pieces: AsyncGenerator[bytes, None], close: Callable[[], Awaitable[None]]) -> None:
+        self._pieces = pieces
+        self._close = close
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        return await anext(self._pieces)
+
+    async def aclose(self) -> None:
+        """Close the generator, and end what its pieces are made of."""
+        await self._pieces.aclose()
+        await self._close()
 
 
 class ReadBody:
@@ -23,24 +58,26 @@ class ReadBody:
         rest: the pieces after it; None if there are none.
     """
 
-    def __init__(self, start: bytes, rest: AsyncIterator[bytes] | None = None) -> None:
+    def __init__(self, start: bytes, rest: ReplyBody | None = None) -> None:
         self.start = start
         self.rest = rest
         self._next = start
 
-    def __aiter__(self) -> ReadBody:
+    def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
     async def __anext__(self) -> bytes:
         piece, self._next = self._next, b""
-        if not piece and self.rest is None:
+        if piece:
+            return piece
+        if self.rest is None:
             raise StopAsyncIteration
-        return piece or await anext(self.rest)  # type: ignore[arg-type]  # it is not None
+        return await anext(self.rest)
 
     async def aclose(self) -> None:
         """End the request."""
         if self.rest is not None:
-            await self.rest.aclose()  # type: ignore[attr-defined]  # an upstream's pieces can be closed
+            await self.rest.aclose()
 
 
 class UpstreamReply(NamedTuple):
@@ -56,7 +93,7 @@ class UpstreamReply(NamedTuple):
 
     status: int
     headers: Mapping[str, str]
-    pieces: AsyncIterator[bytes]
+    pieces: ReplyBody
 
 
 class Upstream(Protocol):
@@ -180,4 +217,4 @@ class GatewayReply(NamedTuple):
 
     status: int
     headers: Sequence[tuple[bytes, bytes]]
-    pieces: AsyncIterator[bytes]
+    pieces: ReplyBody

@@ -23,7 +23,7 @@ from agentkit.checks.spelling import did_you_mean
 from agentkit.gateway.access_log import AccessLog
 from agentkit.gateway.answering import answer
 from agentkit.gateway.client_request import RequestRefused, too_deep
-from agentkit.gateway.client_wire import PATHS, ClientWire, WireName
+from agentkit.gateway.client_wire import PATHS, WireName
 from agentkit.gateway.error_replies import error_event, error_headers
 from agentkit.gateway.exchanges import Exchange, GatewayReply, ReplyRecord, Route, ServedModel
 from agentkit.gateway.gateway_config import GatewayConfig
@@ -42,6 +42,7 @@ from agentkit.gateway.head_checks import (
 )
 from agentkit.gateway.http_headers import request_headers
 from agentkit.gateway.reply_sender import ReplySender
+from agentkit.gateway.request_reader import ClientWire
 from agentkit.gateway.routes import RouteTable, key_from, model_list
 
 if TYPE_CHECKING:
@@ -270,7 +271,7 @@ class Gateway:
             await (self._stream if streaming else self._whole)(asked, found, headers)
         finally:
             with suppress(Exception):  # the connection to the upstream may be closed already
-                await found.pieces.aclose()  # type: ignore[attr-defined]
+                await found.pieces.aclose()
 
     async def _stream(self, asked: _Request, found: GatewayReply, headers: dict[bytes, bytes]) -> None:
         sender, timeouts = asked.sender, self.config.timeouts

@@ -1,6 +1,6 @@
 """The pieces of a reply, joined while their client is busy: to write one costs more than to make it.
 
-Pure asyncio; knows no wire.
+Knows no wire.
 """
 
 from __future__ import annotations
@@ -9,29 +9,27 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
 
+from agentkit.gateway.exchanges import MadeBody
+
 MAX_WAITING: Final = 32 * 1024
 """Bytes that wait for the client at most; then nothing more is read from the upstream."""
 
 
-class JoinedPieces:
-    """An iterator over the pieces, each with all that have come since the last one.
+class JoinedPieces(MadeBody):
+    """The pieces, each with all that have come since the last one.
 
     Args:
         pieces: read in a separate task, from the first `anext` on.
-        close: called when the iterator is closed; a generator that was never started cannot close anything.
+        close: see `MadeBody`.
     """
 
     def __init__(self, pieces: AsyncGenerator[bytes, None], close: Callable[[], Awaitable[None]]) -> None:
-        self._pieces = pieces
-        self._close = close
+        super().__init__(pieces, close)
         self._held: list[bytes] = []
         self._size = 0
         self._task: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._room = asyncio.Event()
-
-    def __aiter__(self) -> JoinedPieces:
-        return self
 
     async def __anext__(self) -> bytes:
         if self._task is None:
@@ -53,8 +51,7 @@ class JoinedPieces:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-        await self._pieces.aclose()
-        await self._close()
+        await super().aclose()
 
     async def _read(self) -> None:
         async for piece in self._pieces:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from agentkit.gateway.chat_edit import ChatEdit
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import WireName
-from agentkit.gateway.exchanges import Exchange, GatewayReply, ReadBody, Upstream, UpstreamReply
+from agentkit.gateway.exchanges import Exchange, GatewayReply, MadeBody, ReadBody, Upstream, UpstreamReply
 from agentkit.gateway.messages_edit import MessagesEdit
 from agentkit.gateway.pass_through import PassThrough
 from agentkit.gateway.raw_reply import forward, raw_body
@@ -56,7 +56,7 @@ async def answer_passed(exchange: Exchange) -> GatewayReply:
         only_one=only_one_call(body),
     )
     if streams:
-        return answer._replace(pieces=PassedPieces(machine, answer.pieces))
+        return answer._replace(pieces=MadeBody(_edited(machine, answer.pieces), answer.pieces.aclose))
     whole = answer.pieces
     if isinstance(whole, ReadBody) and whole.rest is None:  # a longer one is passed on unread
         return answer._replace(pieces=ReadBody(machine.whole(whole.start)))
@@ -92,37 +92,20 @@ async def _converted(exchange: Exchange, reply: UpstreamReply) -> GatewayReply:
     try:
         return await answer_read(replace(exchange, route=replace(exchange.route, upstream=received)))
     except BaseException:
-        await reply.pieces.aclose()  # type: ignore[attr-defined]
+        await reply.pieces.aclose()
         raise
 
 
-class PassedPieces:
-    """The pieces of a streamed reply. If the upstream interrupts it, the held events come first, and then the error.
-
-    Args:
-        machine: reads and edits them.
-        pieces: of the upstream.
-    """
-
-    def __init__(self, machine: PassThrough, pieces: AsyncIterator[bytes]) -> None:
-        self._machine: PassThrough | None = machine
-        self._pieces = pieces
-        self._error: RequestRefused | None = None
-
-    def __aiter__(self) -> PassedPieces:
-        return self
-
-    async def __anext__(self) -> bytes:
-        while self._machine is not None:
-            try:
-                out = self._machine.feed(await anext(self._pieces))
-            except (StopAsyncIteration, RequestRefused) as end:
-                out, self._machine = self._machine.close(), None
-                self._error = end if isinstance(end, RequestRefused) else None
-            if out:
-                return out
-        raise self._error or StopAsyncIteration
-
-    async def aclose(self) -> None:
-        """End the request."""
-        await self._pieces.aclose()  # type: ignore[attr-defined]  # an upstream's pieces can be closed
+async def _edited(machine: PassThrough, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """Edit a streamed reply. If the upstream interrupts it, the held events come first, and then the error."""
+    error: RequestRefused | None = None
+    try:
+        async for piece in pieces:
+            if out := machine.feed(piece):
+                yield out
+    except RequestRefused as e:
+        error = e
+    if out := machine.close():
+        yield out
+    if error is not None:
+        raise error

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Final
 
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import PATHS, WireName
 from agentkit.gateway.error_replies import is_error_body, json_of, upstream_error
 from agentkit.gateway.event_blocks import event_of
-from agentkit.gateway.exchanges import Exchange, GatewayReply, ReadBody, UpstreamReply
+from agentkit.gateway.exchanges import Exchange, GatewayReply, MadeBody, ReadBody, UpstreamReply
 from agentkit.gateway.http_headers import reply_headers
 from agentkit.gateway.reply_ends import has_end
 from agentkit.gateway.upstream_body import upstream_body
@@ -64,11 +64,12 @@ async def forward(reply: UpstreamReply, exchange: Exchange) -> GatewayReply:
             raise upstream_error(reply.status, reply.headers, body)
         return GatewayReply(reply.status, headers, ReadBody(body))
     if kind.startswith("text/event-stream"):
-        return GatewayReply(reply.status, headers, WholeEvents(reply.pieces, exchange.wire.name))
+        events = whole_events(reply.pieces, exchange.wire.name)
+        return GatewayReply(reply.status, headers, MadeBody(events, reply.pieces.aclose))
     return GatewayReply(reply.status, headers, await _whole(reply, exchange))
 
 
-class WholeEvents:
+async def whole_events(pieces: AsyncIterator[bytes], wire: WireName) -> AsyncGenerator[bytes, None]:
     """A stream in pieces that end where an event ends; a part of an event that is cut off is not among them.
 
     Args:
@@ -76,57 +77,34 @@ class WholeEvents:
         wire: the upstream's.
 
     Raises:
-        RequestRefused: when it is iterated; the stream ended, and the reply did not.
+        RequestRefused: the stream ended, and the reply did not.
     """
-
-    def __init__(self, pieces: AsyncIterator[bytes], wire: WireName) -> None:
-        self._pieces = pieces
-        self._wire = wire
-        self._held: list[bytes] = []
-        self._size = 0
-        self._cut = b""  # the last bytes that are held, which may begin the end of an event
-        self._last: deque[bytes] = deque(maxlen=_LAST)
-        self._ended = False
-
-    def __aiter__(self) -> WholeEvents:
-        return self
-
-    async def __anext__(self) -> bytes:
-        async for piece in self._pieces:
-            seen = self._cut + piece
-            end, self._cut = _end_of_events(seen) - len(self._cut), seen[-3:]
-            self._held.append(piece)
-            self._size += len(piece)
-            if self._size > MAX_EVENT and end <= 0:
-                end = len(piece)
-                self._ended = self._ended or has_end(self._wire, b"".join(self._held))  # its start says what it is
-            if end > 0:
-                whole, rest = b"".join(self._held), len(piece) - end
-                self._held = [whole[len(whole) - rest :]] if rest else []
-                self._cut = self._cut[-rest:] if rest else b""
-                self._size = rest
-                found = whole[: len(whole) - rest] if rest else whole
-                self._last.append(found)
-                return found
-        return self._end()
-
-    def _end(self) -> bytes:
-        """The last event, if the upstream sent no empty line after it."""
-        rest = b"".join(self._held)
-        self._held = []
-        if event_of(rest) is None:
-            rest = b""  # a part of an event, or nothing
-        if not self._ended and not has_end(self._wire, b"".join([*self._last, rest])):
-            message = "the upstream's reply was cut off: the connection was closed before its last event"
-            raise RequestRefused(502, message, "upstream_interrupted")
-        self._ended = True
-        if not rest:
-            raise StopAsyncIteration
-        return rest
-
-    async def aclose(self) -> None:
-        """End the request."""
-        await self._pieces.aclose()  # type: ignore[attr-defined]
+    held: list[bytes] = []
+    size, ended = 0, False
+    cut = b""  # the last bytes that are held, which may begin the end of an event
+    last: deque[bytes] = deque(maxlen=_LAST)
+    async for piece in pieces:
+        seen = cut + piece
+        end, cut = _end_of_events(seen) - len(cut), seen[-3:]
+        held.append(piece)
+        size += len(piece)
+        if size > MAX_EVENT and end <= 0:
+            end = len(piece)
+            ended = ended or has_end(wire, b"".join(held))  # its start says what it is
+        if end > 0:
+            size = len(piece) - end
+            whole, rest = b"".join(held), piece[end:]
+            held, cut = [rest] if rest else [], rest[-3:]
+            last.append(whole[: len(whole) - size])
+            yield last[-1]
+    rest = b"".join(held)
+    if event_of(rest) is None:
+        rest = b""  # a part of an event, or nothing; an event may lack the empty line after it
+    if not ended and not has_end(wire, b"".join([*last, rest])):
+        message = "the upstream's reply was cut off: the connection was closed before its last event"
+        raise RequestRefused(502, message, "upstream_interrupted")
+    if rest:
+        yield rest
 
 
 def _end_of_events(text: bytes) -> int:
@@ -149,7 +127,7 @@ async def _whole(reply: UpstreamReply, exchange: Exchange) -> ReadBody:
         if size <= MAX_WHOLE and not _is_reply(body, exchange):
             raise upstream_error(reply.status, reply.headers, body)
     except BaseException:
-        await pieces.aclose()  # type: ignore[attr-defined]
+        await pieces.aclose()
         raise
     return ReadBody(body, pieces if size > MAX_WHOLE else None)
 

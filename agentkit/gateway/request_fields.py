@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -73,11 +73,6 @@ def refuse_unsupported(body: Fields, table: Mapping[str, UnsupportedField]) -> N
         value = body.get(name)
         if value and not any(value == fine and type(value) is type(fine) for fine in field.fine):
             raise unsupported_field(name, field.what, field.instead)
-
-
-def other_fields(body: Fields, known: Collection[str]) -> dict[str, Any]:
-    """Return the fields that are not known and not null."""
-    return {name: value for name, value in body.items() if name not in known and value is not None}
 
 
 # ---------------------------------------------------------------- single values
@@ -205,14 +200,14 @@ def image_at(url: Any, at: str, part: Fields, foreign: ForeignParts) -> ImagePar
         raise invalid(at, f"{expected}, found {show_value(url)}") from None
 
 
-def only_text(parts: Iterable[Part], at: str, separator: str = "\n\n") -> str:
+def only_text(parts: Iterable[Part], at: str) -> str:
     """Return content that may be only text."""
     texts = []
     for part in parts:
         if not isinstance(part, TextPart):
             raise invalid(at, "only text is allowed here")
         texts.append(part.text)
-    return separator.join(texts)
+    return "\n\n".join(texts)
 
 
 # ---------------------------------------------------------------- tools
@@ -233,12 +228,11 @@ MAX_NAME: Final = 256
 """Characters of a tool's name: twice Anthropic's limit, which is the highest known."""
 
 
-def tool_at(fields: Fields, schema: str, at: str) -> ToolSpec:
+def tool_at(fields: Fields, at: str) -> ToolSpec:
     """Return a tool.
 
     Args:
-        fields: its name, its description and its schema.
-        schema: the name of the field that has its schema.
+        fields: its name, its description, and its schema as OpenAI's wires or Anthropic's have it.
         at: where it is in the request.
     """
     name = fields.get("name")
@@ -246,6 +240,7 @@ def tool_at(fields: Fields, schema: str, at: str) -> ToolSpec:
         raise invalid(f"{at}.name", f"expected the tool's name, found {show_value(name)}")
     if len(name) > MAX_NAME:
         raise invalid(f"{at}.name", f"expected at most {MAX_NAME} characters, found {len(name):,}")
+    schema = "input_schema" if "input_schema" in fields else "parameters"
     given = fields.get(schema)
     description = text_at(fields.get("description"), f"{at}.description")
     text = "{}" if given is None else json.dumps(given)
@@ -283,68 +278,69 @@ def _tool(name: str, description: str, parameters: str, at: str) -> ToolSpec:
     return ToolSpec(name, description, client_schema(json.loads(parameters), at) or ANY_OBJECT)
 
 
-def tools_for_choice(
-    offered: Sequence[ToolSpec], choice: Any, parallel: bool | None, allowed: Iterable[str] | None
-) -> Tools:
-    """Return the tools with a choice that fits them.
+def client_tools(body: Fields) -> Tools:
+    """Return the tools of a request with a choice that fits them, in any wire.
 
-    Args:
-        offered: all tools.
-        choice: `auto`, `required`, `none`, or a tool's name.
-        parallel: whether there may be several calls.
-        allowed: the names of the tools that may be called; None for all of them.
+    Those that only a provider can run are left out; those of a kind that only the client knows are refused.
     """
-    if len(offered) > MAX_TOOLS:
-        raise invalid("tools", f"expected at most {MAX_TOOLS:,} tools, found {len(offered):,}")
-    names = None if allowed is None else set(allowed)
-    tools = tuple(tool for tool in offered if names is None or tool.name in names)
-    known = ", ".join(tool.name for tool in offered) or "none"
-    if not isinstance(choice, str):
-        raise invalid("tool_choice", f"expected a choice, such as auto, found {show_value(choice)}")
-    if choice not in ("auto", "none") and not tools:
-        raise invalid("tool_choice", f"{choice!r} needs a tool that may be called; offered: {known}")
-    if choice not in ("auto", "none", "required") and choice not in {tool.name for tool in tools}:
-        raise invalid("tool_choice", f"no offered tool is called {choice!r}; offered: {known}")
-    return Tools(tools, choice if tools else "auto", parallel if tools else None)
-
-
-def openai_tools(body: Fields) -> Tools:
-    """Return the tools of a request in either of OpenAI's wires; those that only a provider can run are left out."""
     offered = []
     for n, tool in enumerate(objects_at(body.get("tools"), "tools")):
         kind = tool.get("type") or "function"
         if is_left_out(str(kind)):
             continue
-        if kind != "function":
+        if kind != "function" and not (kind == "custom" and "input_schema" in tool):  # OpenAI's `custom` takes any text
             raise unsupported_field(f"tools[{n}].type", f"a tool of the type {kind!r}", "offer a function instead")
         function = mapping_at(tool.get("function"), f"tools[{n}].function") or tool
-        offered.append(tool_at(function, "parameters", f"tools[{n}]"))
+        offered.append(tool_at(function, f"tools[{n}]"))
     for n, function in enumerate(objects_at(body.get("functions"), "functions")):
-        offered.append(tool_at(function, "parameters", f"functions[{n}]"))
-    parallel = flag(body, "parallel_tool_calls")
-    choice = body.get("tool_choice") or body.get("function_call") or "auto"
-    if isinstance(choice, str):
-        return tools_for_choice(offered, {"any": "required"}.get(choice, choice), parallel, None)
-    return _choice_of(mapping_at(choice, "tool_choice"), offered, parallel)
+        offered.append(tool_at(function, f"functions[{n}]"))
+    if len(offered) > MAX_TOOLS:
+        raise invalid("tools", f"expected at most {MAX_TOOLS:,} tools, found {len(offered):,}")
+    given = body.get("tool_choice") or body.get("function_call") or "auto"
+    fields = {} if isinstance(given, str) else mapping_at(given, "tool_choice")
+    choice, allowed = (given, None) if isinstance(given, str) else _choice_of(fields)
+    choice = {"any": "required"}.get(choice, choice)
+    tools = tuple(tool for tool in offered if allowed is None or tool.name in allowed)
+    known = ", ".join(tool.name for tool in offered) or "none"
+    if choice not in ("auto", "none") and not tools:
+        raise invalid("tool_choice", f"{choice!r} needs a tool that may be called; offered: {known}")
+    if choice not in ("auto", "none", "required") and choice not in {tool.name for tool in tools}:
+        raise invalid("tool_choice", f"no offered tool is called {choice!r}; offered: {known}")
+    disabled = flag(fields, "disable_parallel_tool_use")
+    parallel = flag(body, "parallel_tool_calls") if disabled is None else not disabled
+    return Tools(tools, choice if tools else "auto", parallel if tools else None)
 
 
-def _choice_of(choice: Fields, offered: Sequence[ToolSpec], parallel: bool | None) -> Tools:
-    kind = choice.get("type") or "function"
-    if kind in ("auto", "none", "required", "any"):
-        return tools_for_choice(offered, "required" if kind == "any" else kind, parallel, None)
-    if kind == "allowed_tools":
-        allowed = mapping_at(choice.get("allowed_tools"), "tool_choice.allowed_tools") or choice
-        names = [function_of(tool).get("name") for tool in objects_at(allowed.get("tools"), "tool_choice.tools")]
-        mode = allowed.get("mode") or "auto"
-        return tools_for_choice(offered, mode, parallel, [name for name in names if isinstance(name, str)])
-    if kind != "function":
-        raise unsupported_field("tool_choice.type", f"the choice of a tool of the type {kind!r}", "choose a function")
-    name = function_of(choice).get("name")
-    if not isinstance(name, str):
-        raise invalid("tool_choice.name", f"expected the tool's name, found {show_value(name)}")
-    return tools_for_choice(offered, name, parallel, None)
+def _choice_of(choice: Fields) -> tuple[str, Collection[Any] | None]:
+    """Return how tools are to be called, or the name of one, and the names of the allowed ones; None for all."""
+    match choice.get("type") or "function":
+        case "auto" | "none" | "required" | "any" as kind:
+            return kind, None
+        case "allowed_tools":
+            allowed = mapping_at(choice.get("allowed_tools"), "tool_choice.allowed_tools") or choice
+            names = [function_of(tool).get("name") for tool in objects_at(allowed.get("tools"), "tool_choice.tools")]
+            return text_at(allowed.get("mode"), "tool_choice.mode") or "auto", names
+        case "function" | "tool":
+            name = function_of(choice).get("name")
+            if not isinstance(name, str):
+                raise invalid("tool_choice.name", f"expected the tool's name, found {show_value(name)}")
+            return name, None
+        case kind:
+            what = f"the choice of a tool of the type {kind!r}"
+            raise unsupported_field("tool_choice.type", what, "choose a function")
 
 
-def output_at(name: Any, schema: Any, at: str) -> OutputSchema:
-    """Return the schema of the reply; its name is fitted."""
-    return OutputSchema(fit_name(name) if isinstance(name, str) and name else "reply", client_schema(schema, at))
+def output_of(given: Fields, at: str) -> tuple[OutputSchema | None, bool]:
+    """Return the schema that a format of replies asks for, None for any text, and whether its type is known."""
+    match given.get("type"):
+        case None | "text":
+            return None, True
+        case "json_object":
+            return OutputSchema("reply", {"type": "object"}), True
+        case "json_schema":
+            inner = mapping_at(given.get("json_schema"), f"{at}.json_schema")  # in chat completions
+            where = f"{at}.json_schema.schema" if inner else f"{at}.schema"
+            name = (inner or given).get("name")
+            fitted = fit_name(name) if isinstance(name, str) and name else "reply"
+            return OutputSchema(fitted, client_schema((inner or given).get("schema"), where)), True
+    return None, False

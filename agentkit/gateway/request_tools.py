@@ -18,12 +18,12 @@ from agentkit.toolspec import ToolSpec
 
 _Offered = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
-_OFFERED: Final[Mapping[WireName, tuple[_Offered, str]]] = {
-    "chat": (lambda tool: mapping_of(tool.get("function")), "parameters"),
-    "responses": (lambda tool: tool if tool.get("type") == "function" else {}, "parameters"),
-    "messages": (lambda tool: tool if tool.get("type", "custom") == "custom" else {}, "input_schema"),
+_OFFERED: Final[Mapping[WireName, _Offered]] = {
+    "chat": lambda tool: mapping_of(tool.get("function")),
+    "responses": lambda tool: tool if tool.get("type") == "function" else {},
+    "messages": lambda tool: tool if tool.get("type", "custom") == "custom" else {},
 }
-"""Of each wire: a tool's declaration, empty if the server runs the tool, and the field of its schema."""
+"""Of each wire: a tool's declaration, empty if the server runs the tool."""
 
 
 def offered_tools(wire: WireName, body: Mapping[str, Any]) -> tuple[ToolSpec, ...]:
@@ -48,7 +48,6 @@ def only_one_call(body: Mapping[str, Any]) -> bool:
 
 
 def _read(wire: WireName, tools: Iterable[Mapping[str, Any]]) -> Iterator[ToolSpec]:
-    declared, schema = _OFFERED[wire]
-    for tool in map(declared, tools):
+    for tool in map(_OFFERED[wire], tools):
         with suppress(RequestRefused):  # it is the upstream that refuses it
-            yield tool_at(tool, schema, "tools")
+            yield tool_at(tool, "tools")

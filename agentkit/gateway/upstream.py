@@ -9,7 +9,7 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -137,7 +137,7 @@ class HttpUpstream:
                 reply = await self._attempt("GET", "/models", None, self._headers(headers))
                 if isinstance(reply, RequestRefused):
                     raise reply
-                async with aclosing(reply.pieces) as pieces:  # type: ignore[type-var]  # it can be closed
+                async with aclosing(reply.pieces) as pieces:
                     text = b"".join([piece async for piece in pieces])
         except TimeoutError:
             raise RequestRefused(504, f"no list of models within {seconds:g} s", "upstream_timeout") from None
@@ -218,10 +218,10 @@ class HttpUpstream:
         elif outcome.status in REPEATED:
             after = retry_after(outcome.headers, time.time())
             body = json_of(outcome.pieces.start) if isinstance(outcome.pieces, ReadBody) else None
-            code = text_of(mapping_of(mapping_of(body).get("error")).get("code")) or None
+            code = text_of(mapping_of(mapping_of(body).get("error")).get("code"))
             advice = {"true": True, "false": False}.get(outcome.headers.get("x-should-retry", ""))
-            kind = kind_of_status(outcome.status)
-            error = ProviderError("", kind=kind, provider="", retry_after=after, code=code, advice=advice)
+            kind = kind_of_status(outcome.status, code)
+            error = ProviderError("", kind=kind, provider="", retry_after=after, advice=advice)
         else:
             return None
         return self._retry.wait(failures, error, random.random())
@@ -249,7 +249,7 @@ class ReplyPieces:
         self._asked: float | None = None
         self._timer = self._loop.call_later(min(timeouts.idle, timeouts.total, LOST), self._check)
 
-    def __aiter__(self) -> ReplyPieces:
+    def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
     async def __anext__(self) -> bytes:

@@ -166,7 +166,7 @@ class UpstreamModel:
         form, body = FORMS[upstream.wire], self.body(request)
         reply = await upstream.send(json.dumps(body, ensure_ascii=False).encode(), self._exchange.headers)
         self.headers = reply.headers
-        async with aclosing(reply.pieces) as pieces:  # type: ignore[type-var]  # an upstream's pieces can be closed
+        async with aclosing(reply.pieces) as pieces:
             if reply.status >= 300:
                 for event in await self._refused(request, reply):
                     yield event

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, Final
 
 from agentkit.errors import StoreConflict, StoreError, ThreadBusy
-from agentkit.testing.assertions import StoreCheck, expect_error, holds, message, same, texts
+from agentkit.testing.assertions import expect_error, holds, message, same, texts
 from agentkit.threads.store import Append, Move, NewCall, Store
 
 TRICKY: Final[dict[str, Any]] = {
@@ -136,17 +136,3 @@ async def a_closed_store_says_so(store: Store) -> None:
     await store.aclose()
     async with expect_error(StoreError):
         await store.get("t")
-
-
-CHECKS: Final[tuple[StoreCheck, ...]] = (
-    any_json_is_read_back_unchanged,
-    any_text_is_an_id,
-    what_json_cannot_hold_is_refused,
-    a_large_body_comes_back,
-    fifty_tasks_leave_no_gap,
-    one_that_fails_costs_no_other,
-    the_same_message_from_many_is_one_message,
-    what_was_written_is_seen_at_once,
-    who_is_cancelled_leaves_the_store_sound,
-    a_closed_store_says_so,
-)

@@ -6,10 +6,9 @@ A check's name says what it checks.
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 from agentkit.errors import ThreadBusy
-from agentkit.testing.assertions import StoreCheck, expect_error, holds, message, same, texts
+from agentkit.testing.assertions import expect_error, holds, message, same, texts
 from agentkit.threads.store import Store
 
 # leases
@@ -125,17 +124,3 @@ async def a_version_of_a_deleted_thread_does_not_come_again(store: Store) -> Non
     version = (await store.get("t")).version
     await store.delete("t")
     holds((await store.create("t")).version > version, "a higher version than that of the deleted thread")
-
-
-CHECKS: Final[tuple[StoreCheck, ...]] = (
-    a_thread_has_one_holder,
-    one_of_many_gets_the_lease,
-    a_lease_that_ran_out_may_be_taken,
-    a_lease_of_the_dead_may_be_taken_before_its_time,
-    a_released_lease_writes_nothing,
-    a_renewed_lease_holds_from_now,
-    what_needs_no_lease_is_written_while_another_runs,
-    a_thread_that_runs_is_not_deleted,
-    a_lease_of_a_deleted_thread_is_worth_nothing,
-    a_version_of_a_deleted_thread_does_not_come_again,
-)

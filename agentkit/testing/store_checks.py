@@ -14,6 +14,7 @@ and what it expected. No check sleeps or needs pytest.
 from __future__ import annotations
 
 from functools import wraps
+from inspect import iscoroutinefunction
 from typing import Final
 
 from agentkit.testing import body_checks, lease_checks, thread_checks
@@ -33,6 +34,9 @@ def _closing(check: StoreCheck) -> StoreCheck:
 
 
 STORE_CHECKS: Final[tuple[StoreCheck, ...]] = tuple(
-    map(_closing, (*thread_checks.CHECKS, *lease_checks.CHECKS, *body_checks.CHECKS))
+    _closing(check)
+    for module in (thread_checks, lease_checks, body_checks)
+    for check in vars(module).values()
+    if iscoroutinefunction(check) and check.__module__ == module.__name__
 )
-"""All checks; a check's `__name__` says what it checks."""
+"""All checks, in the order in which they are written; a check's `__name__` says what it checks."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
-from typing import Final
 
 from agentkit.checks.bounds import lacking
 from agentkit.errors import StoreConflict, ThreadExists, ThreadNotFound
-from agentkit.testing.assertions import StoreCheck, expect_error, holds, message, same, texts
+from agentkit.testing.assertions import expect_error, holds, message, same, texts
 from agentkit.threads.store import Append, Change, Lease, Move, NewCall, Revise, Store
 
 # threads
@@ -252,29 +251,3 @@ async def an_id_of_a_call_may_come_again(store: Store) -> None:
     )
     await store.commit("t", [Move(0, 1, "started", expect=("planned",))])
     same([call.status for call in (await store.load("t")).calls], ["planned", "started", "planned"])
-
-
-CHECKS: Final[tuple[StoreCheck, ...]] = (
-    a_store_has_the_methods_of_the_protocol,
-    a_new_thread_is_as_it_was_made,
-    a_thread_without_metadata_has_empty_metadata,
-    a_thread_can_begin_with_entries,
-    an_id_is_taken_once,
-    what_is_not_there_is_not_found,
-    metadata_is_replaced_whole,
-    threads_are_listed_the_last_updated_first,
-    pages_hold_each_thread_once,
-    a_deleted_thread_leaves_nothing,
-    entries_are_numbered_from_zero_without_gaps,
-    a_key_is_taken_once,
-    a_key_belongs_to_its_thread,
-    a_commit_is_made_whole_or_not_at_all,
-    only_a_partial_entry_is_revised,
-    load_begins_after_an_entry,
-    versions_grow_with_what_changes,
-    a_thread_can_be_read_page_by_page,
-    a_call_goes_its_way,
-    a_call_may_be_born_further_on,
-    calls_are_in_the_order_of_their_entries,
-    an_id_of_a_call_may_come_again,
-)

@@ -310,8 +310,8 @@ class Yields:
         (yields, "yields yields, so calling it does nothing"),
         (Yields(), "Yields yields"),
         (partial(yields), "partial yields"),
-        (lambda: None, "cannot be called with an event and a run"),
-        (lambda event: None, "cannot be called with an event and a run"),
+        (lambda: None, "cannot be called with two arguments: expected `def hook"),
+        (lambda event: None, "cannot be called with two arguments: expected `def hook"),
     ],
     ids=["async generator", "object", "partial", "no arguments", "one"],
 )

@@ -629,7 +629,7 @@ def test_sloppy_tools() -> None:
     assert chat(tools=[{"name": "now", "parameters": None}]).request.tools == (bare,)
     assert chat(functions=[{"name": "now", "parameters": {}}]).request.tools == (bare,)
     assert responses(tools=[{"type": "function", "function": {"name": "now"}}]).request.tools == (bare,)
-    assert anthropic(tools=[{"type": "custom", "name": "now"}]).request.tools == (bare,)
+    assert anthropic(tools=[{"name": "now"}]).request.tools == (bare,)
 
 
 # ---------------------------------------------------------------- refusals
@@ -693,7 +693,7 @@ WRONG: Final[list[tuple[WireName, dict[str, Any], str, str]]] = [
      "expected system, developer, user, assistant or tool, found str 'robot'"),
     ("chat", said(role="user", content=7), "messages[0].content",
      "expected a string or a list of content parts, found int 7"),
-    ("chat", said(role="user", content=pictured("b.png")), "messages[0].content[0].image_url.url",
+    ("chat", said(role="user", content=pictured("b.png")), "messages[0].content[0].image_url",
      "expected a URL, or data:image/png;base64,… with the image, found str 'b.png'"),
     ("chat", said(role="system", content=pictured("https://a.org")), "messages[0].content",
      "only text is allowed here"),

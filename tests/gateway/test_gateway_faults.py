@@ -18,7 +18,7 @@ from scenario_kit import SOAK
 from upstream_replies import WIRES
 
 from agentkit.formats import get, render_prompt
-from agentkit.gateway.chat_client import ChatClient
+from agentkit.gateway.chat_client import CHAT
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.reply_ends import has_end
@@ -246,7 +246,7 @@ def test_results_of_unknown_calls_take_linear_time() -> None:
     body = {"model": "m", "messages": [{"role": "assistant", "tool_calls": calls}, *results]}
     since = process_time()
     with pytest.raises(RequestRefused, match="no call has the id 'r0'"):
-        ChatClient().read(body)
+        CHAT.read(body)
     assert process_time() - since < 5, "each result noted all calls without one: 12 s, and 3 GB"
 
 

@@ -8,7 +8,8 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, NoReturn
 
 import anthropic
 import httpx2
@@ -19,9 +20,8 @@ from gateway_kit import CHAT, COMPLETION, gateway, post, raw
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentkit.gateway.chat_client import ChatClient
-from agentkit.gateway.client_request import ClientRequest
 from agentkit.gateway.client_wire import PATHS
+from agentkit.gateway.wires import WIRES
 
 KEYS = {"ada": "ADA_KEY", "grace": "GRACE_KEY"}
 ENVIRONMENT = {"ADA_KEY": "sk-ada-12345678", "GRACE_KEY": "sk-grace-12345678", "UPSTREAM_KEY": "sk-upstream-12345678"}
@@ -246,12 +246,11 @@ def test_a_client_that_reads_nothing_is_dropped() -> None:
 def test_a_fault_of_the_gateway_is_an_error_in_the_wire(caplog: pytest.LogCaptureFixture) -> None:
     """And the log says where it is, without what was asked."""
 
-    class Faulty(ChatClient):
-        def read(self, body: Mapping[str, Any]) -> ClientRequest:
-            raise KeyError(str(body))
+    def faulty(body: Mapping[str, Any]) -> NoReturn:
+        raise KeyError(str(body))
 
     settings = raw("http://127.0.0.1:9", "messages", models={"*": {}})
-    with gateway(settings, wires={"chat": Faulty()}) as at:
+    with gateway(settings, wires={"chat": replace(WIRES["chat"], output=faulty)}) as at:
         got = post(at)
     assert (got.status_code, got.json()["error"]["code"]) == (500, "internal_error")
     assert "KeyError" in caplog.text

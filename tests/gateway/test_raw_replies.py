@@ -13,7 +13,7 @@ import pytest
 from fake_upstream import chunked, fake_upstream, head, until, whole
 from gateway_kit import CHAT, COMPLETION, chat, chunk, gateway, messages, post, raw
 
-from agentkit.gateway.raw_reply import WholeEvents
+from agentkit.gateway.raw_reply import whole_events
 
 
 def test_a_whole_reply_is_forwarded() -> None:
@@ -278,6 +278,6 @@ async def _bytes_of(stream: bytes) -> AsyncIterator[bytes]:
 @pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n"], ids=["LF", "CRLF"])
 def test_an_event_leaves_when_it_is_complete_though_its_end_is_cut(end: bytes) -> None:
     async def pieces() -> list[bytes]:
-        return [piece async for piece in WholeEvents(_bytes_of(b"data: 1" + end + b"data: [DONE]" + end), "chat")]
+        return [piece async for piece in whole_events(_bytes_of(b"data: 1" + end + b"data: [DONE]" + end), "chat")]
 
     assert asyncio.run(pieces()) == [b"data: 1" + end, b"data: [DONE]" + end]

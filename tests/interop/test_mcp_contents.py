@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -84,12 +85,30 @@ def test_what_cannot_be_read_raises(memo: MCPTools, uri: str, said: str) -> None
     assert str(raised.value).startswith(said)
 
 
-def test_a_server_without_resources_or_prompts_says_so(tmp_path: Path) -> None:
+def test_a_read_that_fails_took_no_effect_and_the_next_one_connects_again(tmp_path: Path) -> None:
+    with contents(tmp_path) as server:
+        with pytest.raises(ConfigError) as raised:
+            asyncio.run(server.read_resource("memo://exit"))
+        assert str(raised.value) == (
+            "MCP server 'memo': cannot read 'memo://exit': the connection to the MCP server was lost: Connection "
+            "closed; it exited with status 9; the next call connects again"
+        )
+        assert asyncio.run(server.read_resource("memo://day/1")).ok
+
+
+def test_a_list_that_a_server_does_not_have_is_empty(tmp_path: Path) -> None:
     with raw(tmp_path, "look") as server:
-        with pytest.raises(ConfigError, match="MCP server 'raw': cannot list its resources: "):
-            asyncio.run(server.resources())
-        with pytest.raises(ConfigError, match="MCP server 'raw': cannot list its prompts: "):
-            asyncio.run(server.prompts())
+        assert asyncio.run(server.resources()) == asyncio.run(server.prompts()) == ()
+
+
+def test_a_server_of_prompts_alone_is_used_and_left() -> None:
+    from mcp_contents import PROMPTS
+
+    with served(PROMPTS) as url, MCPTools(url, name="prompts") as server:
+        assert [one.name for one in asyncio.run(server.prompts())] == ["review"]
+        assert ToolRegistry(server).tools == {}
+        assert "MCP prompts" in [thread.name for thread in threading.enumerate()]
+    assert "MCP prompts" not in [thread.name for thread in threading.enumerate()]
 
 
 @pytest.mark.parametrize("format", [None, "hermes"])
@@ -154,23 +173,6 @@ def test_wrong_calls_of_the_contents_of_a_server(memo: MCPTools) -> None:
         asyncio.run(memo.read_resource(5))  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="prompt has no argument 'code'; it takes name, arguments"):
         memo.prompt("review", code="x")  # type: ignore[call-arg, unused-coroutine]
-
-
-def test_a_prompt_whose_declaration_changes_is_disabled_until_it_is_accepted(tmp_path: Path) -> None:
-    pins = tmp_path / "pins.json"
-    with contents(tmp_path, pins=pins) as server:
-        asyncio.run(server.prompts())
-    (tmp_path / "changed").touch()
-    with contents(tmp_path, pins=pins) as server:
-        assert ToolRegistry(server).tools.keys() == {"memo_count"}  # what is pinned of its tools is still there
-        assert asyncio.run(server.prompts()) == ()
-        with pytest.raises(ConfigError, match="its declaration has changed"):
-            asyncio.run(server.prompt("review", {"code": "x"}))
-        assert "+description: Reviews and sends." in server.changed_prompts["review"]
-        server.accept_prompt("review")
-        assert [prompt.description for prompt in asyncio.run(server.prompts())] == ["Reviews and sends."]
-        with pytest.raises(ConfigError, match="the prompt 'review' has not changed; changed: none"):
-            server.accept_prompt("review")
 
 
 def test_over_http_too() -> None:

@@ -177,8 +177,8 @@ def test_a_server_that_exits_during_a_call_is_started_again_for_the_next(tmp_pat
 
         lost = asyncio.run(both())
         said = (
-            "the connection to the MCP server was lost during this call, which may have taken effect: Connection "
-            "closed; it exited with status 9; its last words: out of memory; the next call connects again"
+            "the call may have taken effect, but the connection to the MCP server was lost: Connection closed; it "
+            "exited with status 9; its last words: out of memory; the next call connects again"
         )
         assert lost == [said, said]
         assert call(tools, "raw_look").ok

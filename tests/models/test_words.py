@@ -183,7 +183,7 @@ def test_text_and_parts_that_follow_each_other_are_one_message() -> None:
         (lambda: AssistantMessage([PNG]), "AssistantMessage(…) expects strings and parts"),
         (lambda: SystemMessage(None), "SystemMessage(…) expects a string, found NoneType None"),
         (lambda: ToolMessage("c1", "look", 5), "ToolMessage(…) expects strings and parts"),
-        (lambda: messages_from(5), "found int 5; write user('…')"),
+        (lambda: messages_from(5), "found int 5; write user('…'), or FilePart.from_path('…') for a file"),
         (lambda: dicts_from("Hello"), "expects a list of messages, found str 'Hello'"),  # type: ignore[arg-type]
         (
             lambda: dicts_from(Agent(ScriptedModel(["Hello."])).run_sync("Hi")),  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from rollout_records import NASTY, PNG, add, hostile, record
 from agentkit.messages import ImagePart, UserMessage
 from agentkit.rollout.report import Findings, charts, findings, write_png
 from agentkit.rollout.report.page import page
-from agentkit.rollout.report.series import Curve, Shares, SomeOf
+from agentkit.rollout.report.series import Averages, SomeOf
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 TWELVE = [
@@ -129,10 +129,10 @@ def test_a_trajectory_is_shown_once_and_says_where_else_it_belongs() -> None:
 
 
 def test_a_curve_of_any_length_has_few_points() -> None:
-    curve = Curve(points=4)
+    curve = Averages(4)
     for n in range(9):
-        curve.add(n)
-    assert list(curve.means()) == [(1.5, 1.5), (5.5, 5.5), (8.0, 8.0)]
+        curve.add(1, {"reward": n})
+    assert list(curve.of("reward")) == [(1.5, 1.5), (5.5, 5.5), (8.0, 8.0)]
 
 
 def test_rewards_per_sample_and_pass_at_k() -> None:
@@ -159,10 +159,10 @@ def test_a_success_is_a_reward_that_the_reader_chooses() -> None:
 
 def test_failed_calls_over_time() -> None:
     """Two blocks of two trajectories: none of two calls failed, then one of four."""
-    shares = Shares(blocks=2)
+    shares = Averages(2)
     for calls, errors in ((1, {}), (1, {}), (2, {"timeout": 1}), (2, {})):
         shares.add(calls, errors)
-    assert list(shares.shares("timeout")) == [(0.5, 0.0), (2.5, 0.25)]
+    assert list(shares.of("timeout")) == [(0.5, 0.0), (2.5, 0.25)]
 
 
 def test_some_of_many_points_have_equal_distances() -> None:

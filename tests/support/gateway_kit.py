@@ -18,10 +18,11 @@ import anthropic
 import httpx2
 import openai
 
-from agentkit.gateway.client_wire import ClientWire, WireName
+from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.gateway_app import Gateway
 from agentkit.gateway.gateway_config import config_of
 from agentkit.gateway.gateway_server import address_of, listen, server_of
+from agentkit.gateway.request_reader import ClientWire
 from agentkit.gateway.wires import WIRES
 
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
-from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentkit.errors import ConfigError, StoreError
-from agentkit.testing import STORE_CHECKS, StoreCheck, body_checks, lease_checks, thread_checks
+from agentkit.testing import STORE_CHECKS, StoreCheck
 from agentkit.threads.sql.encoding import decode, encode
 from agentkit.threads.sql.postgres import PostgresStore
 from agentkit.threads.sql.sqlite import SQLiteStore
@@ -37,16 +36,6 @@ def test_check(check: StoreCheck, new_store: Callable[..., Store]) -> None:
 @pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__)
 def test_check_in_memory(check: StoreCheck) -> None:
     asyncio.run(check(SQLiteStore(":memory:")))
-
-
-@pytest.mark.parametrize("module", [thread_checks, lease_checks, body_checks])
-def test_no_check_is_forgotten(module: object) -> None:
-    written = {
-        name
-        for name, value in vars(module).items()
-        if iscoroutinefunction(value) and value.__module__ == getattr(module, "__name__", "")
-    }
-    assert written == {check.__name__ for check in getattr(module, "CHECKS", ())}
 
 
 def test_one_store_serves_several_event_loops(new_store: Callable[..., Store]) -> None:

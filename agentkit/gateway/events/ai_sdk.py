@@ -16,6 +16,7 @@ from agentkit.events import (
     CallEnd,
     CallError,
     Finish,
+    ModelSelected,
     SourceEvent,
     Text,
     Thinking,
@@ -129,7 +130,8 @@ class AiSdkRun(RunEncoder):
         return f"{self.turn}-{self._span}"
 
     def _write_other(self, event: SourceEvent) -> None:
-        pass
+        if isinstance(event, ModelSelected):
+            self._put("data-agentkit-model", data={"model": event.model, "failed": list(event.failed)})
 
     # -------------------------------------------------------------- calls
 

@@ -209,7 +209,12 @@ def test_a_refused_message_can_be_edited(server: PageServer, tabs: Tabs) -> None
     tab = started(tabs)
     refusal = json.dumps({"error": {"message": "This message is too long.", "code": "too_long"}})
     tab.page.route("**/messages", lambda route: route.fulfill(status=413, body=refusal))
+    tab.page.locator("#files").set_input_files(
+        [{"name": "a.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.7"}]
+    )
+    expect(tab.page.get_by_role("button", name="Remove a.pdf")).to_be_visible()
     tab.send("very long")
+    expect(tab.page.get_by_text("a.pdf · very long")).to_be_visible()
     expect(tab.page.get_by_text("Not sent: This message is too long.")).to_be_visible()
     tab.press("Edit")
     expect(tab.box).to_have_value("very long")
