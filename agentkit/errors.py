@@ -34,6 +34,7 @@ ERROR_CODES: Final[tuple[ErrorCode, ...]] = get_args(ErrorCode)
 ProviderErrorKind = Literal[
     "authentication",
     "permission",
+    "billing",
     "not_found",
     "bad_request",
     "too_long",
@@ -44,7 +45,8 @@ ProviderErrorKind = Literal[
     "connection",
     "stream",
 ]
-"""What went wrong at a provider, in agentkit's terms. `too_long`: the conversation exceeds the model's context."""
+"""What went wrong at a provider, in agentkit's terms. `too_long`: the conversation exceeds the model's context;
+`billing`: the account has no credit left."""
 
 
 @suggest_attributes

@@ -108,7 +108,7 @@ def streamed(server: PageServer, tab: Tab) -> Cost:
     """Let the model reply, and measure its deltas. Meanwhile nothing else looks at the page."""
     browser = chromium()
     browser.start_tracing(page=tab.page, categories=list(CATEGORIES))
-    tab.say("reply")
+    tab.send("reply")
     tab.page.wait_for_timeout(DELTAS * PACE * 1000)
     while server.request("GET", "threads")["threads"][0]["state"] == "running":
         tab.page.wait_for_timeout(100)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from agentkit.agent.options import Lacking, RunFinish
 from agentkit.agent.run_end import TurnOutcome
 from agentkit.events import Finish, InventedResult, UnreadCall
-from agentkit.messages import AssistantMessage, MarkupPart, TextPart, ThinkingPart, UserMessage, user
+from agentkit.messages import AssistantMessage, MarkupPart, ProviderPart, TextPart, ThinkingPart, UserMessage, user
+from agentkit.models.gemini_wire import ABOUT_REPLY
 from agentkit.tool.reply import Output
 from agentkit.toolspec import ToolSpec
 
@@ -85,6 +86,8 @@ def hide_attempt(said: AssistantMessage, lacks: RunFinish | None) -> AssistantMe
 
 
 def _says_nothing(part: object) -> bool:
+    if isinstance(part, ProviderPart):
+        return not part.data.keys().isdisjoint(ABOUT_REPLY)
     return isinstance(part, ThinkingPart | MarkupPart) or (isinstance(part, TextPart) and not part.text.strip())
 
 
@@ -131,8 +134,10 @@ class Asking:
         """How often it may ask again after this."""
         return 0 if self._emptied and outcome is not None and outcome.lacks == "empty" else self._retries
 
-    def ask(self, lacks: RunFinish) -> UserMessage | None:
-        """Return the message, which is sent now."""
+    def ask(self, lacks: RunFinish) -> tuple[UserMessage | None, bool]:
+        """Return the message, which is sent now, and whether the conversation keeps it: then it is not sent again."""
         self._retries -= 1
         self._emptied = self._emptied or lacks == "empty"
-        return self.message
+        is_kept, message = lacks == "refused_by_guard", self.message
+        self.message = None if is_kept else message
+        return message, is_kept

@@ -27,15 +27,22 @@ class Approved:
         refuse("Approved", {"arguments": self.arguments}, {"arguments": _ARGUMENTS})
 
 
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """A decision for a `reason`."""
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        refuse(type(self).__name__, {"reason": self.reason}, {"reason": TEXT})
+
+
 @takes(others=argument_names.DENIED)
 @dataclass(frozen=True, slots=True)
-class Denied:
+class Denied(Objection):
     """The call may not run. The model reads the reason."""
 
     reason: str = ""
-
-    def __post_init__(self) -> None:
-        refuse("Denied", {"reason": self.reason}, {"reason": TEXT})
 
 
 Decision = Approved | Denied

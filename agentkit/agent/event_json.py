@@ -82,15 +82,13 @@ def _write(value: Any) -> Any:
     match value:
         case ToolCall(id, name, arguments, format, raw):
             rest = {"format": format} if format is not None else {}
-            return {"id": id, "name": name, "arguments": _write(arguments), **rest, **({"raw": raw} if raw else {})}
+            return {"id": id, "name": name, "arguments": plain(arguments), **rest, **({"raw": raw} if raw else {})}
         case SystemMessage() | UserMessage() | AssistantMessage() | ToolMessage():
             return codec.to_json(value)
         case ToolResult():
             return _result(value)
         case BaseException():
             return f"{type(value).__name__}: {value}"
-        case _ if isinstance(value, _SCALARS):
-            return value
         case dict():
             return {str(key): _write(one) for key, one in value.items()}
         case _ if (is_dataclass(value) and type(value).__module__.startswith("agentkit.")) or hasattr(value, "_fields"):
@@ -112,7 +110,7 @@ def _result(result: ToolResult) -> dict[str, Any]:
     if result.content:
         body["content"] = [codec.part_to_json(part) for part in result.content]
     if result.metadata:
-        body["metadata"] = _write(result.metadata)
+        body["metadata"] = plain(result.metadata)
     return body if result.reward is None else {**body, "reward": result.reward}
 
 

@@ -43,25 +43,26 @@ class FinalReply:
     ) -> None:
         self.asking = Asking(asking)
         """How often the model may still be asked for an answer."""
-        self.value: tuple[Any, ...] | None = None if expected is None else ()
+        self.retries = retries
+        """How many retries are left."""
+        self._expected = expected
+        self._tool = tool
+        self._guarded = guarded
+        self._correction: str | None = None
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget the last reply: there is another one."""
+        self.value: tuple[Any, ...] | None = None if self._expected is None else ()
         """The output, in a tuple of one; an empty tuple before there is one; None if the output is the text."""
+        self.called = ""
+        """The arguments of the call that is the output, as JSON; empty if there is none."""
         self.error: str | None = None
         """The mistake in the last reply."""
-        self.accepted = not guarded
+        self.accepted = not self._guarded
         """Whether the last reply may be shown as the result."""
         self.guard_reason: str | None = None
         """Why a guard did not accept the last request or reply."""
-        self.retries = retries
-        """How many retries are left."""
-        self.called = ""
-        """The arguments of the call that is the output, as JSON; empty if there is none."""
-        self._expected = expected
-        self._tool = tool
-        self._correction: str | None = None
-
-    def forget(self) -> None:
-        """Forget the output: the model is asked for another reply."""
-        self.value, self.called = None if self._expected is None else (), ""
 
     def misfits(self, reply: str, reason: RunFinish) -> bool:
         """Return True if this reply is complete and does not fit the output type."""

@@ -130,9 +130,9 @@ class RunGuards:
                     return answer
                 case AskPerson(reason):
                     asks.append(reason)
-                case Approved(arguments) if arguments is not None and dict(arguments) != _as_read(current).arguments:
+                case Approved(arguments) if arguments is not None:
                     try:
-                        current = current.with_arguments(arguments)
+                        current = _with_changes(current, arguments)
                     except Exception as e:
                         raise _GuardFailed(f"changed the arguments to others that are not valid: {e}") from e
             return None
@@ -171,6 +171,8 @@ class RunGuards:
                 name = str(getattr(guard, "__qualname__", None) or type(guard).__name__)
                 try:
                     answer = await _answer(guard, given, until - now())
+                    if now() > until:
+                        raise _GuardFailed("did not answer in time")
                     if answer is not None and not isinstance(answer, _ALLOWED[kind]):
                         wanted = ", ".join(one.__name__ for one in _ALLOWED[kind])
                         raise _GuardFailed(f"returned a {type(answer).__name__}, not one of None, {wanted}")
@@ -222,6 +224,15 @@ def _calls(message: Message) -> tuple[ToolCall, ...]:
 
 def _copied(request: ModelRequest) -> ModelRequest:
     return deepcopy(request, {id(request.rendered): RenderCache()})
+
+
+def _with_changes(admitted: AdmittedCall, arguments: Mapping[str, Any]) -> AdmittedCall:
+    """The call with a guard's arguments; unchanged ones stay as they were written, which may be more than it saw."""
+    shown, written = _as_read(admitted).arguments, admitted.call.arguments
+    same = {name for name, value in arguments.items() if name in shown and value == shown[name]}
+    if same == shown.keys() == arguments.keys():
+        return admitted
+    return admitted.with_arguments({**arguments, **{name: written[name] for name in same & written.keys()}})
 
 
 def _as_read(admitted: AdmittedCall) -> ToolCall:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.agent.decisions import Approved, Denied
-from agentkit.checks.bounds import CALLABLE, TEXT, Bounds, each, number, refuse
+from agentkit.agent.decisions import Approved, Denied, Objection
+from agentkit.checks.bounds import CALLABLE, Bounds, each, number, refuse, refuse_callback
 from agentkit.checks.spelling import takes
-from agentkit.errors import ConfigError
 from agentkit.foreign import argument_names
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.models.base import ModelRequest
@@ -19,37 +17,22 @@ if TYPE_CHECKING:
     from agentkit.agent.run import RunStream
     from agentkit.tool.result import ToolContext
 
-_REASON: Final[Bounds] = {"reason": TEXT}
-
 
 @dataclass(frozen=True, slots=True)
-class AskPerson:
+class AskPerson(Objection):
     """A person must approve the call, whatever was allowed before. She reads the reason."""
 
     reason: str = ""
 
-    def __post_init__(self) -> None:
-        refuse("AskPerson", {"reason": self.reason}, _REASON)
-
 
 @dataclass(frozen=True, slots=True)
-class AskAgain:
+class AskAgain(Objection):
     """The reply is not accepted. The model reads the reason and replies again, at most `reply_retries` times in all."""
 
-    reason: str
-
-    def __post_init__(self) -> None:
-        refuse("AskAgain", {"reason": self.reason}, _REASON)
-
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Objection):
     """The request is not sent, or the reply not accepted: the run ends. `RunResult.guard_reason` has the reason."""
-
-    reason: str
-
-    def __post_init__(self) -> None:
-        refuse("Refused", {"reason": self.reason}, _REASON)
 
 
 RequestGuard = Callable[
@@ -88,11 +71,12 @@ class Guards:
         call: called with each `ToolCall`, whatever its source, once its arguments are validated, and with its
             `ToolContext`, whose `run` is the run; not for the run's own tools (`final_result`, `find_tools`). The
             arguments are JSON values as the tool reads them. Returns `Denied(reason)`; `AskPerson(reason)`; or
-            `Approved(arguments=…)`, which runs the call with other arguments.
+            `Approved(arguments=…)`, which runs the call with other arguments, JSON values; unchanged ones stay as the
+            model wrote them.
         reply: called with the `AssistantMessage` with which the run would end, and with the run. Returns
             `AskAgain(reason)` or `Refused(reason)`.
         timeout: seconds, wall clock, that all guards of one kind have together for one decision; more than 0. Code that
-            blocks the event loop cannot be stopped.
+            blocks the event loop cannot be stopped, but its late answer does not count.
 
     Raises:
         ConfigError: a guard cannot be called with two arguments, or a value is out of range.
@@ -108,17 +92,6 @@ class Guards:
         for kind in ("request", "call", "reply"):
             guards = tuple(getattr(self, kind))
             object.__setattr__(self, kind, guards)  # later changes of a list that was passed have no effect
+            second = "context" if kind == "call" else "run"
             for guard in guards:
-                _refuse_shape(kind, guard)
-
-
-def _refuse_shape(kind: str, guard: Callable[..., Any]) -> None:
-    expected = f"expected `def guard({kind}, {'context' if kind == 'call' else 'run'}): …`, plain or async"
-    try:
-        inspect.signature(guard).bind(None, None)
-    except TypeError as e:
-        raise ConfigError(f"Guards({kind}=…): {guard!r:.100} cannot be called with two arguments: {expected}") from e
-    except ValueError:  # a builtin without a signature
-        return
-    if inspect.isgeneratorfunction(guard) or inspect.isasyncgenfunction(guard):
-        raise ConfigError(f"Guards({kind}=…): {guard!r:.100} yields, and a guard returns: {expected}")
+                refuse_callback(f"Guards({kind}=…)", guard, f"`def guard({kind}, {second}): …`, plain or async")

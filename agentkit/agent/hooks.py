@@ -9,11 +9,10 @@ import traceback
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.agent.cancellation import give_up, outcome_of
-from agentkit.errors import ConfigError
+from agentkit.checks.bounds import refuse_callback
 from agentkit.messages import ToolCall
 
 if TYPE_CHECKING:
@@ -50,35 +49,8 @@ def checked_hooks(owner: str, hooks: Sequence[Hook]) -> tuple[Hook, ...]:
         ConfigError: a hook can never receive an event: a generator, or a function that does not take two arguments.
     """
     for hook in hooks:
-        function = _function(hook)
-        if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
-            raise ConfigError(
-                f"{owner}(hooks=…): {_named(hook)} yields, so calling it does nothing; a hook returns None: "
-                "`def hook(event, run): …`, or `async def` without `yield`"
-            )
-        if not _takes_two(hook):
-            raise ConfigError(
-                f"{owner}(hooks=…): {_named(hook)} cannot be called with an event and a run: "
-                "expected `def hook(event, run): …`"
-            )
+        refuse_callback(f"{owner}(hooks=…)", hook, "`def hook(event, run): …`, plain or async")
     return tuple(hooks)
-
-
-def _function(hook: Any) -> Any:
-    """Return the function that runs when a hook is called."""
-    while isinstance(hook, partial):
-        hook = hook.func
-    return hook if inspect.isroutine(hook) or isinstance(hook, type) else type(hook).__call__
-
-
-def _takes_two(hook: Hook) -> bool:
-    try:
-        inspect.signature(hook).bind(None, None)
-    except TypeError:
-        return False
-    except ValueError:  # a builtin without a signature
-        return True
-    return True
 
 
 class Hooks:
@@ -93,7 +65,6 @@ class Hooks:
         self.any = bool(hooks)
         """True if there are any; none are added later."""
         self._hooks = list(hooks)
-        # The run refers to its hooks; without a cycle it is collected, and its warning shown, as soon as it is dropped.
         # The run refers to its hooks; without a cycle it is collected, with its warning, as soon as it is dropped.
         self._of = weakref.ref(run)
         self._scopes = [(hook, hook.tool_scope) for hook in hooks if hasattr(hook, "tool_scope")]

@@ -142,7 +142,7 @@ class Journal(Protocol):
 
     @property
     def allows(self) -> Allows | None:
-        """Says for a call that needs approval if a person has already allowed such calls; None: there are none now."""
+        """Says for a call that needs approval if a person has already allowed such calls; None if nobody can have."""
         ...
 
     def instruct(self, system: str) -> None:

@@ -63,7 +63,7 @@ def searchable(registry: ToolRegistry, most: int, format: str | Format | None) -
         lines = [f"- {tool.name}: {' '.join(tool.description.split())[:_SHOWN]}" for tool in found]
         return ToolResult("You can call these tools now:\n" + "\n".join(lines))
 
-    return ToolRegistry(bind_function(find_tools), [registry.get_tool(tool.name) for tool in registry.specs()])
+    return registry.plus(bind_function(find_tools))
 
 
 class Offering:

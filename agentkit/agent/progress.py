@@ -59,11 +59,12 @@ class Progress:
         self._earlier = unsettled
         self._wait(self._left.only({call.id for call in unsettled.calls}), (), {})
         finish = unsettled.finish
+        if unsettled.calls or finish is not None:
+            self._last = _last_response(messages)
         if finish is None:
             return
         misfits, lacks = False, None
-        if (last := _last_response(messages)) is not None:
-            self._last = last
+        if (last := self._last) is not None:
             if finish == "agent_terminated" and self._ended_with_output(last, messages):
                 finish = "stop"
             misfits = not last.calls and self._reply.misfits(last.text, finish)
@@ -96,12 +97,11 @@ class Progress:
         that is not an answer. `repeated` says that this repeats the last request, with a shorter conversation.
         """
         last, self._outcome = self._outcome, None
-        self._reply.forget()
         if self._earlier.finish is not None:
             self._earlier = self._earlier._replace(finish=None)
         asking = self._reply.asking
         if last is not None and last.lacks is not None:
-            return asking.ask(last.lacks), last.lacks == "refused_by_guard"
+            return asking.ask(last.lacks)
         if repeated and asking.message is not None:
             return asking.message, False
         if asking.with_answers is not None:
@@ -120,6 +120,7 @@ class Progress:
         """
         if asked:
             self._last = said
+            self._reply.forget()
         self.finish = "error" if turn.finish.reason == "error" else "cancelled"
         left, pending = self._left, turn.pending
         if not (pending or left.waiting or left.delegated or self._earlier.waiting):  # as after most turns

@@ -70,7 +70,9 @@ def messages_from(prompt: Prompt | Iterable[Prompt], *, calls: Mapping[str, str]
         elif isinstance(one, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
             messages.append(_not_empty(one, one))
         else:
-            hint = "write user('…')"
+            from agentkit.foreign.imports import FOREIGN
+
+            hint = FOREIGN.get(type(one).__name__, "write user('…'), or FilePart.from_path('…') for a file")
             if isinstance(one, tuple | list) or hasattr(one, "content"):
                 hint = "write {'role': 'user', 'content': '…'}, or user('…')"
             elif hasattr(one, "messages"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -41,8 +42,7 @@ class Requests:
     def __init__(self, plan: Plan, journal: Journal) -> None:
         self.under_way = False
         """True if the model is being asked, or its reply is not recorded yet."""
-        self.loop_yield = LoopYield()
-        """When the event loop must have its turn before the next one."""
+        self._loop_yield = LoopYield()
         self.shrunk = False
         """True if the last request was refused as too long, and the conversation was made shorter for it."""
         self._plan = plan
@@ -61,14 +61,14 @@ class Requests:
         """The request that is sent next, or was sent last: as it was prepared, or as the guards changed it."""
         self._offering = Offering.of(plan, self.choice)
         self._meters: list[Meter] = []  # for the turn's responses
-        self._prompts: Prompts | None = None
+        self._prompts = Prompts()
         self._continues = continues(plan.model)
         self._continued = 0
 
     @property
     def never_waits(self) -> bool:
-        """True if `prepare` never waits: no store, no summary, no other run that spends from the same budget."""
-        return self._journal.thread_id is None and not self._plan.spending.counts
+        """True if `prepare` waits for no store and no summary."""
+        return self._journal.thread_id is None
 
     @property
     def readable(self) -> Sequence[ToolSpec] | None:
@@ -107,32 +107,35 @@ class Requests:
                 _refuse_calls(self._plan.config.text_formats[0], request.tools, self._plan.output)  # type: ignore[arg-type]
 
     async def prepare(self, once: UserMessage | None = None) -> bool:
-        """Create the next request and the meter for its response; False if nothing is left of the budget.
+        """Create the next request; False if nothing is left of the budget.
 
         Args:
             once: a message for this request only: sent again, Qwen2.5-Coder-1.5B acts on it again.
         """
+        if self._loop_yield.due:  # neither the model nor a tool may have had to wait
+            await asyncio.sleep(0)
         messages = await self._journal.messages()
         if once is not None:
             messages = [*messages, once]
         if messages is not self._request.messages:  # a journal may return the same list again, extended
             self._request = replace(self._request, messages=messages, rendered=self._journal.render_cache)
         if self._offering is not None:
-            self._offer(self._offering.tools(self._journal.messages_read()))
+            tools = self._offering.tools(self._journal.messages_read())
+            if tools != self._request.tools:  # the same ones stay the same object, on which rendered requests depend
+                self._request = replace(self._request, tools=tools)
         self.next = self._request
-        spending = self._plan.spending
-        if not spending.counts:  # then the turn's own total is enough
-            return spending.reached_limit is None
-        self._prompts = self._prompts or Prompts(self._request)
-        prompt = self._prompts.size(messages)
-        meter = await spending.set_aside(names(self._plan.model), prompt, self._request.max_tokens)
+        return self._plan.spending.reached_limit is None
+
+    async def reserve(self) -> bool:
+        """Reserve what the next request may cost, as soon as the budget allows it; False if nothing is left.
+
+        A budget that counts nothing needs no reservation: then the turn's own total is enough.
+        """
+        meter = await self._plan.spending.set_aside(
+            names(self._plan.model), self._prompts.size(self.next), self.next.max_tokens
+        )
         self._meters = [] if meter is None else [meter]
         return meter is not None
-
-    def _offer(self, tools: tuple[ToolSpec, ...]) -> None:
-        """Offer these tools; the same ones stay the same object, on which rendered requests depend."""
-        if tools != self._request.tools:
-            self._request, self._prompts = replace(self._request, tools=tools), None
 
     def begin(self) -> ModelRequest:
         """The prepared request."""

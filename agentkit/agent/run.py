@@ -350,8 +350,6 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         """Ask the model; None if the run was stopped before that, or if nothing is left of its budget."""
         requests, progress, processor = self._requests, self._progress, self._processor
         assert processor is not None
-        if requests.loop_yield.due:  # neither the model nor a tool may have had to wait
-            await asyncio.sleep(0)
         again, is_kept = progress.asking(repeated=requests.shrunk)
         if again is not None and is_kept:
             self.journal.add(again)
@@ -364,11 +362,13 @@ class RunStream(EventStream[Event], Generic[OutputT]):
                 return None
             self.plan.guards.offered = None if checked is requests.next else {tool.name for tool in checked.tools}
             requests.next = checked
+        if self.plan.spending.counts and not await self._brake.unless_pulled(requests.reserve()):
+            return None
         self.plan.guards.approved = {}
         request = requests.begin()
         progress.turns += 1
         if self._hooks.any:
-            await self._hooks.notify(TurnStarted(progress.turns, request))
+            await self._hooks.notify(TurnStarted(progress.turns, replace(request, messages=tuple(request.messages))))
         processor.config = self.plan.config  # a call beyond the budget is read, and refused by the gate
         return processor.process(
             requests.stream(request),

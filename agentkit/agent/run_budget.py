@@ -19,6 +19,7 @@ from agentkit.messages import Message
 from agentkit.models.base import Model, ModelRequest, close, names
 from agentkit.models.tokens import PER_CALL, json_tokens, message_tokens, messages_tokens, text_tokens
 from agentkit.processor import Source
+from agentkit.toolspec import ToolSpec
 
 Exhausted = Literal["token_budget", "cost_budget", "time_budget", "call_budget"]
 
@@ -269,21 +270,21 @@ class Meter:
 
 
 class Prompts:
-    """The estimated size of a run's requests; what was in the previous request is not counted again.
+    """The estimated size of a run's requests; what was in the previous request is not counted again."""
 
-    Args:
-        request: a request with the run's tools.
-    """
-
-    def __init__(self, request: ModelRequest) -> None:
-        self._tools = sum(json_tokens([s.name, s.description, s.parameters]) for s in request.tools)
+    def __init__(self) -> None:
+        self._offered: Sequence[ToolSpec] = ()
+        self._tools = 0
         self._counted = 0
         self._last: Message | None = None
         self._tokens = 0
 
-    def size(self, messages: Sequence[Message]) -> int:
-        """The estimated tokens of a request with these messages."""
-        n = self._counted
+    def size(self, request: ModelRequest) -> int:
+        """The estimated tokens of a request's messages and tools."""
+        if request.tools is not self._offered:
+            self._offered = request.tools
+            self._tools = sum(json_tokens([one.name, one.description, one.parameters]) for one in request.tools)
+        n, messages = self._counted, request.messages
         if not (0 < n <= len(messages) and messages[n - 1] is self._last):
             n, self._tokens = 0, 0  # another conversation, or one that was shortened
         self._tokens += sum(map(message_tokens, messages[n:]))

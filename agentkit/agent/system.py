@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
-from agentkit.checks.bounds import TEXT, Bound, either, or_none
+from agentkit.checks.bounds import TEXT, Bound, can_take, either, or_none
 from agentkit.errors import ConfigError
 
 _ContextT = TypeVar("_ContextT")
@@ -18,15 +18,7 @@ called once for each run that puts instructions before its conversation, before 
 
 def _writes(value: object) -> bool:
     """Return True if it is a function that can be called with one argument."""
-    if not callable(value) or isinstance(value, type):
-        return False
-    try:
-        inspect.signature(value).bind(None)
-    except TypeError:
-        return False
-    except ValueError:  # a builtin without a signature
-        return True
-    return True
+    return callable(value) and not isinstance(value, type) and can_take(value, 1)
 
 
 SYSTEM: Final = or_none(

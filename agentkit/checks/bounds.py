@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from math import inf
 from typing import Any, Final, NamedTuple
 
@@ -86,6 +87,35 @@ def number(words: str, *, above: float = -inf, most: float = inf) -> Bound:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and above < value <= most
 
     return Bound(holds, words)
+
+
+def can_take(function: Callable[..., Any], count: int) -> bool:
+    """Return True if a function can be called with this many arguments."""
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError:
+        return False
+    except ValueError:  # a builtin without a signature
+        return True
+    return True
+
+
+def refuse_callback(owner: str, function: Any, expected: str) -> None:
+    """Refuse a function that cannot be called with two arguments, or that yields.
+
+    Raises:
+        ConfigError: it is such a function; the message names `owner`, such as `Guards(call=…)`, and what is expected.
+    """
+    inner = function
+    while isinstance(inner, partial):
+        inner = inner.func
+    if not (inspect.isroutine(inner) or isinstance(inner, type)):
+        inner = type(inner).__call__
+    yields = inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner)
+    if yields or not can_take(function, 2):
+        name = getattr(function, "__qualname__", None) or type(function).__name__
+        wrong = "yields, so calling it does nothing" if yields else "cannot be called with two arguments"
+        raise ConfigError(f"{owner}: {name} {wrong}: expected {expected}")
 
 
 def one_of(choices: Iterable[str]) -> Bound:

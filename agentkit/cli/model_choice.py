@@ -10,8 +10,9 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
@@ -178,6 +179,15 @@ def model_log(level: int, keep: Callable[[logging.LogRecord], bool] = bool) -> I
     finally:
         log.removeFilter(keep)
         log.setLevel(before)
+
+
+def load_sdks(*models: Model) -> None:
+    """Load the SDKs of models, which takes a second or two; if one is missing, a request says how to install it."""
+    for model in models:
+        vendor = getattr(getattr(model, "inner", model), "vendor", None)
+        if vendor is not None:
+            with suppress(ModuleNotFoundError):
+                import_module(vendor.sdk)
 
 
 def key_in(variable: str) -> str:

@@ -6,10 +6,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.cli.model_choice import model_log
+from agentkit.cli.model_choice import load_sdks, model_log
 from agentkit.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ async def show_run(stream: RunStream, screen: Screen, record: ChatRecord, model:
         stopped = True
         stream.cancel()
 
-    work = asyncio.ensure_future(_follow(stream, screen, record, _sdk(model)))
+    work = asyncio.ensure_future(_follow(stream, screen, record, model))
     ticking = asyncio.ensure_future(_tick(screen))
     try:
         with model_log(logging.INFO, lambda line: _show_retry(screen, line)), _escape(stop) if keys else nullcontext():
@@ -51,9 +50,8 @@ async def show_run(stream: RunStream, screen: Screen, record: ChatRecord, model:
     return stopped
 
 
-async def _follow(stream: RunStream, screen: Screen, record: ChatRecord, sdk: str) -> None:
-    if sdk:  # loaded in a thread, because that takes a second or two
-        await asyncio.to_thread(import_module, sdk)
+async def _follow(stream: RunStream, screen: Screen, record: ChatRecord, model: Any) -> None:
+    await asyncio.to_thread(load_sdks, model)
     async with stream:
         async for event in stream:
             screen.show(event)
@@ -76,8 +74,3 @@ def _escape(stop: Callable[[], None]) -> AbstractContextManager[None]:
     from agentkit.cli.single_keys import escape_stops
 
     return escape_stops(stop)
-
-
-def _sdk(model: Any) -> str:
-    """The module of the SDK that a model uses; empty if it uses none."""
-    return getattr(getattr(getattr(model, "inner", model), "vendor", None), "sdk", "")

@@ -8,9 +8,8 @@ import shlex
 import sys
 import threading
 import webbrowser
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from importlib import import_module
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -20,7 +19,7 @@ from agentkit.checks.keys import shown_url
 from agentkit.cli.agent_options import add_agent_parts, agent_with
 from agentkit.cli.flag_words import flag_of, given_names
 from agentkit.cli.help_text import SETTINGS, examples
-from agentkit.cli.model_choice import ModelChoice, add_model, is_reference
+from agentkit.cli.model_choice import ModelChoice, add_model, is_reference, load_sdks
 from agentkit.cli.python_objects import load_agent
 from agentkit.cli.serve import add_listening, as_flag, listening, serve_gateway
 from agentkit.cli.serve_mcp import servers
@@ -54,6 +53,7 @@ class PageAgent(NamedTuple):
         store: where its threads are.
         suggestions: messages to begin with; empty for none.
         again: the command that returns to these threads later; empty for the same one.
+        models: those of the choices, as far as they are known before one is chosen.
     """
 
     agent: Agent
@@ -61,6 +61,7 @@ class PageAgent(NamedTuple):
     store: str
     suggestions: Sequence[str] = ()
     again: str = ""
+    models: Sequence[Model] = ()
 
 
 def add(commands: Any) -> None:
@@ -96,8 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     config = _config(arguments)
     with _page_agent(arguments) as found:
-        names = {found.agent.model.name, *(choice.name for choice in found.choices)}
-        threading.Thread(target=_load_sdks, args=(names,), daemon=True).start()
+        # at the first message, all of the page would wait for them
+        threading.Thread(target=load_sdks, args=(found.agent.model, *found.models), daemon=True).start()
         gateway = Gateway(config, WIRES, os.environ, page=_page(found))
         serve_gateway(gateway, lambda address: _greet(address, arguments, found))
     return 0
@@ -169,7 +170,7 @@ def _made(arguments: argparse.Namespace, stack: ExitStack) -> PageAgent:
         print(f"starting the MCP server {plain(server.name)} …", file=sys.stderr, flush=True)
         stack.enter_context(server)
     options = [_option(choice, model) for choice, model in zip(chosen, models, strict=True)]
-    return PageAgent(agent_with(models[0], arguments, tools), options, arguments.store)
+    return PageAgent(agent_with(models[0], arguments, tools), options, arguments.store, models=models)
 
 
 def _option(choice: ModelChoice, model: Model) -> ModelOption:
@@ -179,18 +180,6 @@ def _option(choice: ModelChoice, model: Model) -> ModelOption:
     if is_reference(choice.model):
         return ModelOption(model.name, choice.model, lambda _: model, format_of(model))
     return ModelOption(model.name, choice.model, lambda format: choice.with_format(format).create())
-
-
-def _load_sdks(models: Iterable[str]) -> None:
-    """Load the SDKs of these models: at the first message, all of the page would wait for them."""
-    from agentkit.models.vendors import ANTHROPIC, GOOGLE, OPENAI
-
-    vendors = {"openai": OPENAI, "responses": OPENAI, "anthropic": ANTHROPIC, "gemini": GOOGLE}
-    sdks = {"bedrock": "boto3", **{prefix: vendor.sdk for prefix, vendor in vendors.items()}}
-    for sdk in {sdks.get(name.partition(":")[0]) for name in models}:
-        if sdk is not None:
-            with suppress(ModuleNotFoundError):  # the first message says what has to be installed
-                import_module(sdk)
 
 
 def _page(found: PageAgent) -> Page:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentkit.foreign.attributes import Words
+from agentkit.foreign.attributes import Words, same
 
 _TO_MODEL: Final = "it belongs to the model: model('openai:…', {}=…) of agentkit.models"
 _TO_BODY: Final = "it is a field of the request's body: extra={{'{}': …}}"
@@ -25,11 +25,8 @@ _CHAIN: Final = "a chain is one model: Agent(first_of('openai:gpt-5', 'anthropic
 _STORED: Final = "to let OpenAI store the conversation write model('responses:…', stateful=True)"
 _MODES: Final = "a stream yields every event: async for event in agent.stream('…'), or only the text: .text_stream()"
 _GUARD: Final = "guards=Guards({}=[function]) of agentkit; it gets {}"
-_CONVERSATION: Final = ("messages", "message_history", "history", "chat_history", "conversation", "initial_messages")
-_KEPT: Final = (
-    *("thread", "thread_id", "session", "session_id", "conversation_id", "previous_response_id"),
-    *("memory", "checkpointer"),
-)
+_CONVERSATION: Final = "messages message_history history chat_history conversation initial_messages"
+_KEPT: Final = "thread thread_id session session_id conversation_id previous_response_id memory checkpointer"
 
 _REQUEST: Final[Words] = {
     **{name: _TO_BODY.format(name) for name in ("top_p", "top_k", "seed", "presence_penalty", "frequency_penalty")},
@@ -49,86 +46,76 @@ _REQUEST: Final[Words] = {
 
 AGENT: Final[Words] = {
     **_REQUEST,
-    **dict.fromkeys(("instructions", "system_prompt", "system_message", "prompt", "developer"), "system"),
-    **dict.fromkeys(("functions", "toolset", "toolsets", "registry", "tool_registry"), "tools"),
-    **dict.fromkeys(("llm", "model_name", "llm_model"), "model"),
-    **dict.fromkeys(("max_iterations", "max_steps", "recursion_limit", "max_loops", "request_limit"), "max_turns"),
-    **dict.fromkeys(("callbacks", "handlers", "on_event", "hook", "listeners"), "hooks"),
-    **dict.fromkeys(("max_output_retries", "result_retries"), "output_retries"),
-    "retries": "output_retries=… for an invalid output, reply_retries=… for no answer; tools' errors go to the model",
-    **dict.fromkeys(("result_type", "response_model", "response_format", "output_schema"), "output_type"),
-    **dict.fromkeys(("processor_config", "tool_config"), "config"),
-    **dict.fromkeys(("usage_limits", "limits", "max_cost"), "budget"),
-    **dict.fromkeys(_CONVERSATION, "pass the conversation to the run: agent.run([*messages, 'and now?'])"),
+    **same("system", "instructions system_prompt system_message prompt developer"),
+    **same("tools", "functions toolset toolsets registry tool_registry"),
+    **same("model", "llm model_name llm_model"),
+    **same("max_turns", "max_iterations max_steps recursion_limit max_loops request_limit"),
+    **same("hooks", "callbacks handlers on_event hook listeners event_stream_handler"),
+    **same("output_retries", "max_output_retries result_retries"),
+    **same(
+        "output_retries=… for an invalid output, reply_retries=… for no answer; tools' errors go to the model",
+        "retries tool_retries",
+    ),
+    **same("output_type", "result_type response_model response_format output_schema"),
+    **same("config", "processor_config tool_config"),
+    **same("budget", "usage_limits limits max_cost"),
+    **same("pass the conversation to the run: agent.run([*messages, 'and now?'])", _CONVERSATION),
     "context": _TO_RUN.format("context"),
     "deps": _TO_RUN.format("context"),
     "deps_type": _TO_RUN.format("context"),
     "handoffs": "make the agent a tool of another: tools=[other.as_tool('name', 'what it is good at')]",
     "sub_agents": "make the agent a tool of another: tools=[other.as_tool('name', 'what it is good at')]",
-    **dict.fromkeys(_KEPT, _TO_THREAD),
-    **dict.fromkeys(
-        ("context_schema", "state_schema"), "pass what tools need from the application as agent.run(…, context=…)"
-    ),
+    **same(_TO_THREAD, _KEPT),
+    **same("pass what tools need from the application as agent.run(…, context=…)", "context_schema state_schema"),
     **{name: _GUARD.format("request", "a ModelRequest and the run") for name in ("input_guardrails", "before_model")},
     **{
         name: _GUARD.format("call", "a ToolCall and its ToolContext") for name in ("before_tool_callback", "tool_hooks")
     },
-    **dict.fromkeys(
-        ("output_guardrails", "output_validators", "after_model", "after_model_callback"),
-        _GUARD.format("reply", "an AssistantMessage and the run"),
-    ),
+    **same(_GUARD.format("reply", "an AssistantMessage and the run"), "output_guardrails output_validators"),
+    **same(_GUARD.format("reply", "an AssistantMessage and the run"), "after_model after_model_callback"),
     "end_strategy": "calls_with_output",
-    **dict.fromkeys(("guardrails", "middleware", "plugins", "pre_hooks", "post_hooks"), "guards"),
+    **same("guards", "guardrails middleware plugins pre_hooks post_hooks capabilities"),
     "tool_use_behavior": "to let a tool end the run write @openapi_schema(terminates=True)",
-    **dict.fromkeys(
-        ("interrupt_on", "interrupt_before"),
-        "to require approval for a tool write @openapi_schema(requires_approval=True)",
-    ),
-    **dict.fromkeys(
-        ("description", "handoff_description"),
+    **same("to require approval for a tool write @openapi_schema(requires_approval=True)", "interrupt_on"),
+    **same("to require approval for a tool write @openapi_schema(requires_approval=True)", "interrupt_before"),
+    **same(
         "pass the description for other agents when it becomes a tool: agent.as_tool('name', 'description')",
+        "description handoff_description",
     ),
     "timeout": "for one tool it is ProcessorConfig(timeout=…), for a whole run Budget(seconds=…)",
-    **dict.fromkeys(("verbose", "debug"), "hooks receive every event: hooks=[lambda event, run: print(event)]"),
-    **dict.fromkeys(
-        ("instrument", "tracing"), "tracing is done by a hook: hooks=[OpenTelemetry()] of agentkit.telemetry"
-    ),
-    **dict.fromkeys(
-        ("history_processors", "context_manager", "summarization"),
+    **same("hooks receive every event: hooks=[lambda event, run: print(event)]", "verbose debug"),
+    **same("tracing is done by a hook: hooks=[OpenTelemetry()] of agentkit.telemetry", "instrument tracing"),
+    **same(
         "long conversations are compacted in a thread: ThreadManager(compaction=Compaction(…)) of agentkit.threads",
+        "history_processors context_manager summarization",
     ),
-    **dict.fromkeys(("state_modifier", "messages_modifier", "instruction"), "system"),
-    **dict.fromkeys(("schema", "output_model", "output"), "output_type"),
-    **dict.fromkeys(("mcp_servers", "mcp"), _MCP),
-    **dict.fromkeys(("fallback_models", "fallback_model", "fallbacks"), _CHAIN),
-    **dict.fromkeys(("tool_limit", "max_tools", "tools_top_k", "limit"), "offered_tools"),
-    **dict.fromkeys(
-        ("prepare_tools", "tool_search", "tool_filter", "tool_retriever", "retrieve_tools_function", "defer_loading"),
-        _FEW_TOOLS,
-    ),
+    **same("system", "state_modifier messages_modifier instruction"),
+    **same("output_type", "schema output_model output"),
+    **same(_MCP, "mcp_servers mcp"),
+    **same(_CHAIN, "fallback_models fallback_model fallbacks"),
+    **same("offered_tools", "tool_limit max_tools tools_top_k limit"),
+    **same(_FEW_TOOLS, "prepare_tools tool_search tool_filter tool_retriever retrieve_tools_function defer_loading"),
 }
 
 RUN: Final[Words] = {
     **_REQUEST,
-    **dict.fromkeys(("message", "input", "user_prompt", "query", "question", "task", "content", "text"), "prompt"),
-    **dict.fromkeys(
-        _CONVERSATION, "the conversation is the prompt: agent.run(messages), or agent.run([*messages, 'and now?'])"
-    ),
-    **dict.fromkeys(("result_type", "response_model", "response_format", "output_schema"), "output_type"),
-    **dict.fromkeys(("deps", "state", "dependencies"), "context"),
-    **dict.fromkeys(("cancellation_event", "cancel_event", "cancellation_token"), "cancel"),
-    **dict.fromkeys(("approvals", "approved", "approve", "decision", "resume", "deferred_tool_results"), "decisions"),
-    **dict.fromkeys((*_KEPT, "config"), _TO_THREAD),
-    **dict.fromkeys(("stream_mode", "version"), _MODES),
+    **same("prompt", "message input user_prompt query question task content text"),
+    **same("the conversation is the prompt: agent.run(messages), or agent.run([*messages, 'and now?'])", _CONVERSATION),
+    **same("output_type", "result_type response_model response_format output_schema"),
+    **same("context", "deps state dependencies"),
+    **same("cancel", "cancellation_event cancel_event cancellation_token"),
+    **same("decisions", "approvals approved approve decision resume deferred_tool_results"),
+    **same(_TO_THREAD, f"{_KEPT} config"),
+    **same(_MODES, "stream_mode version"),
     "run_config": "pass each setting as an argument: temperature=…, context=…",
     "usage": "each run has its own, result.usage; to limit several together use Agent(…, budget=Budget(…))",
-    **dict.fromkeys(("schema", "output_model"), "output_type"),
+    **same("output_type", "schema output_model"),
 }
 
 GUARDS: Final[Words] = {
-    **dict.fromkeys(("input", "inputs", "input_guardrails", "before_model", "before_model_callback"), "request"),
-    **dict.fromkeys(("tool", "tools", "calls", "before_tool", "before_tool_callback"), "call"),
-    **dict.fromkeys(("output", "outputs", "output_guardrails", "after_model", "after_model_callback"), "reply"),
+    **same("request", "input inputs input_guardrails before_model before_model_callback"),
+    **same("call", "tool tools calls before_tool before_tool_callback"),
+    **same("reply", "output outputs output_guardrails after_model after_model_callback"),
 }
 
 AGENTPRESS_RUN_THREAD: Final[Words] = {
@@ -148,17 +135,15 @@ AGENTPRESS_RUN_THREAD: Final[Words] = {
 
 RUN_THREAD: Final[Words] = {
     **_REQUEST,
-    **dict.fromkeys(("thread", "id", "session", "session_id", "conversation_id"), "thread_id"),
+    **same("thread_id", "thread id session session_id conversation_id"),
     **AGENTPRESS_RUN_THREAD,
-    **dict.fromkeys(("instructions", "system", "system_message"), "system_prompt"),
-    **dict.fromkeys(("config", "processor"), "processor_config"),
-    **dict.fromkeys(("llm", "model_name"), "model"),
-    **dict.fromkeys(("max_iterations", "max_steps"), "max_turns"),
-    **dict.fromkeys(("result_type", "response_model", "response_format", "output_schema"), "output_type"),
-    **dict.fromkeys(("deps", "state"), "context"),
-    **dict.fromkeys(
-        ("prompt", "message", "messages", "input"), "add it first: await threads.add_message(thread_id, 'the text')"
-    ),
+    **same("system_prompt", "instructions system system_message"),
+    **same("processor_config", "config processor"),
+    **same("model", "llm model_name"),
+    **same("max_turns", "max_iterations max_steps"),
+    **same("output_type", "result_type response_model response_format output_schema"),
+    **same("context", "deps state"),
+    **same("add it first: await threads.add_message(thread_id, 'the text')", "prompt message messages input"),
     "tools": "the manager has the tools: threads.add_tool(MyTool), or threads.add_tool(function)",
     "agent": "to run your own agent write run_agent(thread_id, agent)",
     "hooks": "it belongs to the manager: ThreadManager(hooks=[…])",
@@ -173,10 +158,10 @@ AGENTPRESS_CREATE_THREAD: Final[Words] = {
 
 CREATE_THREAD: Final[Words] = {
     **AGENTPRESS_CREATE_THREAD,
-    **dict.fromkeys(("id", "name", "new_id"), "thread_id"),
-    **dict.fromkeys(("exists_ok", "if_not_exists", "get_or_create", "if_exists"), "exist_ok"),
-    **dict.fromkeys(("message", "history", "prompt"), "messages"),
-    **dict.fromkeys(("title", "user_id"), "pass application data about a thread as metadata={…}"),
+    **same("thread_id", "id name new_id"),
+    **same("exist_ok", "exists_ok if_not_exists get_or_create if_exists"),
+    **same("messages", "message history prompt"),
+    **same("pass application data about a thread as metadata={…}", "title user_id"),
     "system_prompt": "a thread does not store it: pass it to run_thread(thread_id, system_prompt)",
 }
 
@@ -192,7 +177,7 @@ AGENTPRESS_ADD_MESSAGE: Final[Words] = {
 ADD_MESSAGE: Final[Words] = {
     **AGENTPRESS_ADD_MESSAGE,
     "role": "it is part of the message: message={'role': 'user', 'content': …}",
-    **dict.fromkeys(("text", "prompt", "messages", "input"), "message"),
+    **same("message", "text prompt messages input"),
     "id": "client_id",
 }
 
@@ -211,13 +196,13 @@ PROCESSOR_CONFIG: Final[Words] = {
     "format": "formats",
     "parallel": "strategy",
     "max_tool_calls": "max_calls",
-    **dict.fromkeys(("tool_timeout", "seconds"), "timeout"),
-    **dict.fromkeys(("approval", "approve"), "requires_approval"),
+    **same("timeout", "tool_timeout seconds"),
+    **same("requires_approval", "approval approve"),
 }
 
 THREAD_MANAGER: Final[Words] = {
-    **dict.fromkeys(("path", "db", "database", "url", "dsn"), "store"),
-    **dict.fromkeys(("tools", "tool_registry"), "registry"),
+    **same("store", "path db database url dsn"),
+    **same("registry", "tools tool_registry"),
     "model": "pass a model to each run: run_thread(thread_id, model='openai:gpt-5')",
     "system_prompt": "pass it to each run: run_thread(thread_id, 'You are brief.', 'openai:gpt-5')",
     "callbacks": "hooks",
@@ -225,26 +210,26 @@ THREAD_MANAGER: Final[Words] = {
 
 MODEL: Final[Words] = {
     **{name: text for name, text in _REQUEST.items() if text.startswith("it is a field")},
-    **dict.fromkeys(("model", "model_name", "id"), "name"),
-    **dict.fromkeys(("key", "token", "openai_api_key", "anthropic_api_key"), "api_key"),
-    **dict.fromkeys(("url", "api_base", "endpoint", "host"), "base_url"),
-    **dict.fromkeys(("formats", "tool_format", "tool_parser"), "format"),
-    **dict.fromkeys(("max_output_tokens", "max_completion_tokens"), "max_tokens"),
-    **dict.fromkeys(("retries", "num_retries"), "max_retries"),
-    **dict.fromkeys(("fallback_models", "fallback_model", "fallbacks"), _CHAIN),
-    **dict.fromkeys(("store", "previous_response_id", "use_previous_response_id", "use_responses_api"), _STORED),
+    **same("name", "model model_name id"),
+    **same("api_key", "key token openai_api_key anthropic_api_key"),
+    **same("base_url", "url api_base endpoint host"),
+    **same("format", "formats tool_format tool_parser"),
+    **same("max_tokens", "max_output_tokens max_completion_tokens"),
+    **same("max_retries", "retries num_retries"),
+    **same(_CHAIN, "fallback_models fallback_model fallbacks"),
+    **same(_STORED, "store previous_response_id use_previous_response_id use_responses_api"),
     "extra_body": "extra",
     "extra_headers": "headers",
     "client": "http_client",
     "system": _TO_AGENT.format("system"),
     "tools": _TO_AGENT.format("tools"),
     "provider": "it is the first part of the name: model('openai:gpt-5')",
-    **dict.fromkeys(("organization", "project"), "it is a header: headers={'OpenAI-Organization': …}"),
+    **same("it is a header: headers={'OpenAI-Organization': …}", "organization project"),
 }
 
 FIRST_OF: Final[Words] = {
-    **dict.fromkeys(("models", "fallback_models", "fallbacks"), "pass them directly: first_of('openai:gpt-5', model)"),
-    **dict.fromkeys(("fallback_on", "exceptions_to_handle"), "omit it: ProviderError.kind decides, as first_of says"),
+    **same("pass them directly: first_of('openai:gpt-5', model)", "models fallback_models fallbacks"),
+    **same("omit it: ProviderError.kind decides, as first_of says", "fallback_on exceptions_to_handle"),
     **{name: _TO_MODEL.format(name) for name in ("max_tokens", "temperature", "max_retries", "timeout", "format")},
 }
 
@@ -256,102 +241,87 @@ XML_SCHEMA: Final[Words] = {
     "params": "mappings",
     "parameters": "mappings",
     "attrs": "attributes",
-    **dict.fromkeys(("children", "child_elements", "nodes", "tags"), "elements"),
+    **same("elements", "children child_elements nodes tags"),
     "body": "content",
-    **dict.fromkeys(
-        ("schema", "root"), "pass the tag as @xml_schema(name=…), and the positions of its parameters as mappings=[…]"
-    ),
+    **same("pass the tag as @xml_schema(name=…), and the positions of its parameters as mappings=[…]", "schema root"),
     "description": "describe a tool in its docstring, or with @openapi_schema(description=…)",
 }
 
 XML_MAPPING: Final[Words] = {
-    **dict.fromkeys(("param", "name", "parameter", "field"), "param_name"),
-    **dict.fromkeys(("type", "kind", "node"), "node_type"),
-    **dict.fromkeys(("xpath", "attribute", "tag"), "path"),
+    **same("param_name", "param name parameter field"),
+    **same("node_type", "type kind node"),
+    **same("path", "xpath attribute tag"),
 }
 
 OPENAPI_SCHEMA: Final[Words] = {
-    "desc": "description",
-    "doc": "description",
-    "approval": "requires_approval",
-    "needs_approval": "requires_approval",
-    "confirm": "requires_approval",
-    "params": "parameters",
-    "properties": "parameters",
-    **dict.fromkeys(("tool_name", "name_override", "function_name"), "name"),
-    **dict.fromkeys(("description_override", "tool_description", "docstring"), "description"),
-    **dict.fromkeys(
-        ("schema", "input_schema", "args_schema", "json_schema"),
-        "pass a schema as positional argument: @openapi_schema({…})",
-    ),
-    **dict.fromkeys(
-        ("requires_confirmation", "require_confirmation", "human_approval", "approve"), "requires_approval"
-    ),
-    **dict.fromkeys(("retries", "max_retries"), "a tool's error is sent to the model, which may call it again"),
-    **dict.fromkeys(
-        ("takes_ctx", "inject_context"),
-        "annotate a parameter with ToolContext to receive what the application passed to the run",
-    ),
-    **dict.fromkeys(("defer_loading", "deferred"), _FEW_TOOLS),
-    **dict.fromkeys(("is_enabled", "prepare", "enabled"), "choose an agent's tools with Agent(…, tools=[…])"),
-    **dict.fromkeys(("tags", "metadata", "category"), "omit it: nothing would read it"),
-    "terminal": "terminates",
-    "final": "terminates",
-    "return_direct": "terminates",
+    **same("parameters", "params properties"),
+    **same("name", "tool_name name_override function_name"),
+    **same("description", "desc doc description_override tool_description docstring"),
+    **same("pass a schema as positional argument: @openapi_schema({…})", "schema input_schema args_schema json_schema"),
+    **same("requires_approval", "requires_confirmation require_confirmation human_approval approve approval"),
+    **same("requires_approval", "needs_approval confirm"),
+    "args_validator": "to check calls write a guard: Agent(…, guards=Guards(call=[function]))",
+    **same("omit it: docstrings are always parsed", "docstring_format require_parameter_descriptions"),
+    **same("a tool's error is sent to the model, which may call it again", "retries max_retries"),
+    **same("annotate a parameter with ToolContext to receive what the application passed to the run", "takes_ctx"),
+    **same("annotate a parameter with ToolContext to receive what the application passed to the run", "inject_context"),
+    **same(_FEW_TOOLS, "defer_loading deferred"),
+    **same("choose an agent's tools with Agent(…, tools=[…])", "is_enabled prepare enabled"),
+    **same("omit it: nothing would read it", "tags metadata category"),
+    **same("terminates", "terminal final return_direct"),
     "seconds": "timeout",
     "max_chars": "max_output",
-    "one_at_a_time": "exclusive",
-    "sequential": "exclusive",
-    "lock": "exclusive",
-    **dict.fromkeys(("same_thread", "check_same_thread", "thread", "worker"), "one_thread"),
+    **same("exclusive", "one_at_a_time sequential lock"),
+    **same("one_thread", "same_thread check_same_thread thread worker"),
     "parallel": "write exclusive=True for one call at a time",
     "strict": "for strict schemas write registry.get_openapi_schemas('strict')",
 }
 
 AS_TOOL: Final[Words] = {
     "tool_name": "name",
-    **dict.fromkeys(("tool_description", "desc"), "description"),
+    **same("description", "tool_description desc"),
     "custom_output_extractor": "the caller reads the agent's final reply; output_type sets its type",
     "max_turns": _TO_AGENT.format("max_turns"),
 }
 
 SCRIPTED: Final[Words] = {
-    **dict.fromkeys(("responses", "turns", "messages", "replies", "outputs"), "script"),
-    **dict.fromkeys(("model_name", "model"), "name"),
+    **same(
+        "script", "responses turns messages replies outputs function custom_output_text custom_output_args call_tools"
+    ),
+    **same("name", "model_name model"),
 }
 
 APPROVED: Final[Words] = {
-    **dict.fromkeys(("args", "override_args", "edited_args"), "arguments"),
-    **dict.fromkeys(
-        ("by", "reason", "message"),
-        "an approval does not have it; in a thread write threads.approve(thread_id, call_id, by='Eve')",
-    ),
-    **dict.fromkeys(
-        ("remember", "always", "always_approve"),
+    **same("arguments", "args override_args edited_args"),
+    **same("an approval does not have it; in a thread write threads.approve(thread_id, call_id, by='Eve')", "by"),
+    **same("an approval does not have it; in a thread write threads.approve(thread_id, call_id, by='Eve')", "reason"),
+    **same("an approval does not have it; in a thread write threads.approve(thread_id, call_id, by='Eve')", "message"),
+    **same(
         "a conversation in memory forgets it; in a thread write threads.approve(thread_id, call_id, remember=True)",
+        "remember always always_approve",
     ),
 }
 APPROVE: Final[Words] = {
-    **dict.fromkeys(("args", "override_args", "edited_args"), "arguments"),
-    **dict.fromkeys(("always_approve", "always", "always_allow", "rule"), "remember"),
+    **same("arguments", "args override_args edited_args"),
+    **same("remember", "always_approve always always_allow rule"),
 }
 ALLOW: Final[Words] = {
-    **dict.fromkeys(("tool", "name", "tool_name"), "rule"),
-    **dict.fromkeys(("args", "arguments", "pattern"), "write a rule: AllowRule('run', {'command': 'git status *'})"),
-    **dict.fromkeys(("tools", "agent"), "registry"),
+    **same("rule", "tool name tool_name"),
+    **same("write a rule: AllowRule('run', {'command': 'git status *'})", "args arguments pattern"),
+    **same("registry", "tools agent"),
 }
 ALLOW_RULE: Final[Words] = {
-    **dict.fromkeys(("name", "tool_name", "function"), "tool"),
-    **dict.fromkeys(("args", "pattern", "patterns", "input"), "arguments"),
+    **same("tool", "name tool_name function"),
+    **same("arguments", "args pattern patterns input"),
 }
-DENIED: Final[Words] = {**dict.fromkeys(("message", "why", "feedback", "text"), "reason")}
+DENIED: Final[Words] = same("reason", "message why feedback text")
 
-REGISTRY: Final[Words] = dict.fromkeys(("tools", "functions"), "pass them directly: ToolRegistry(add, MyTool())")
+REGISTRY: Final[Words] = same("pass them directly: ToolRegistry(add, MyTool())", "tools functions")
 
 TOOL_RESULT: Final[Words] = {
-    **dict.fromkeys(("result", "value", "data", "text", "message", "return_value"), "output"),
-    **dict.fromkeys(("err", "exception", "error_message"), "error"),
-    **dict.fromkeys(("images", "parts"), "content"),
+    **same("output", "result value data text message return_value"),
+    **same("error", "err exception error_message"),
+    **same("content", "images parts"),
     "ok": "success",
     "is_error": "write error='what went wrong'",
     "score": "reward",
@@ -359,22 +329,20 @@ TOOL_RESULT: Final[Words] = {
 }
 
 BUDGET: Final[Words] = {
-    **dict.fromkeys(("max_tokens", "token_limit", "total_tokens"), "tokens"),
-    **dict.fromkeys(("max_cost", "usd", "dollars", "money"), "cost"),
-    **dict.fromkeys(("timeout", "max_seconds", "time"), "seconds"),
-    **dict.fromkeys(("max_calls", "calls", "tool_call_limit"), "tool_calls"),
-    "turns": "limit the turns with Agent(max_turns=…)",
-    **dict.fromkeys(("requests", "request_limit"), "limit the turns with Agent(max_turns=…)"),
-    "max_turns": "limit the turns with Agent(max_turns=…)",
+    **same("tokens", "max_tokens token_limit total_tokens input_tokens_limit output_tokens_limit total_tokens_limit"),
+    **same("cost", "max_cost usd dollars money cost_limit"),
+    **same("seconds", "timeout max_seconds time"),
+    **same("tool_calls", "max_calls calls tool_call_limit"),
+    **same("limit the turns with Agent(max_turns=…)", "turns max_turns requests request_limit"),
     "price": "prices",
 }
 
 FLAVOURS: Final[Words] = {
-    **dict.fromkeys(("openai", "completions", "chat_completions", "mistral", "ollama", "vllm"), "chat"),
-    **dict.fromkeys(("openai_responses", "response"), "responses"),
+    **same("chat", "openai completions chat_completions mistral ollama vllm"),
+    **same("responses", "openai_responses response"),
     "openai_strict": "strict",
     "claude": "anthropic",
-    **dict.fromkeys(("google", "vertex"), "gemini"),
+    **same("gemini", "google vertex"),
 }
 
 TOOL_CHOICE: Final[Words] = {"any": "required", "must": "required", "force": "required", "off": "none"}
@@ -388,14 +356,16 @@ CONTEXT_TYPES: Final = frozenset(("RunContext", "RunContextWrapper", "ToolRuntim
 """Other toolkits' names for its type."""
 
 FORMATS: Final[Words] = {
-    **dict.fromkeys(("native", "anthropic", "json", "function_calling", "tools", "none"), _NATIVE),
+    **same(_NATIVE, "native anthropic json function_calling tools none"),
 }
 
 MCP_TOOLS: Final[Words] = {
-    **dict.fromkeys(("args", "arguments"), "the command is one list: MCPTools(['npx', '-y', 'server-time'])"),
-    **dict.fromkeys(("command", "url", "server_params", "transport"), "server"),
-    **dict.fromkeys(("tools", "tool_names", "allowed_tools", "include_tools", "tool_filter"), "only"),
-    **dict.fromkeys(("tool_name_prefix", "tool_prefix"), "prefix"),
-    **dict.fromkeys(("environment", "environ"), "env"),
-    **dict.fromkeys(("read_timeout", "tool_timeout", "timeout_seconds"), "timeout"),
+    **same("the command is one list: MCPTools(['npx', '-y', 'server-time'])", "args arguments"),
+    **same("server", "command url server_params transport"),
+    **same("only", "tools tool_names allowed_tools include_tools tool_filter"),
+    **same("prefix", "tool_name_prefix tool_prefix"),
+    "process_tool_call": "to check calls write a guard: Agent(…, guards=Guards(call=[function]))",
+    "sampling_model": "sample",
+    **same("env", "environment environ"),
+    **same("timeout", "read_timeout tool_timeout timeout_seconds"),
 }

@@ -11,32 +11,30 @@ from typing import Final
 
 from agentkit.checks.keys import shown_url
 from agentkit.checks.spelling import nearest
+from agentkit.foreign.attributes import same
 
 PROVIDERS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("gpt", "chatgpt", "chat", "openai-chat", "openai-chat-completions"), "openai"),
-    **dict.fromkeys(("openai-responses", "openai_responses"), "responses"),
-    **dict.fromkeys(("claude", "anthropic-ai"), "anthropic"),
-    **dict.fromkeys(
-        ("google", "google-genai", "google_genai", "google-gla", "google_vertexai", "vertex_ai", "google-vertex"),
-        "gemini",
-    ),
-    **dict.fromkeys(("bedrock_converse", "bedrock-converse", "amazon-bedrock", "amazon_bedrock", "aws"), "bedrock"),
+    **same("openai", "gpt chatgpt chat openai-chat openai-chat-completions"),
+    **same("responses", "openai-responses openai_responses"),
+    **same("anthropic", "claude anthropic-ai"),
+    **same("gemini", "google google-genai google_genai google-gla google_vertexai vertex_ai google-vertex"),
+    **same("bedrock", "bedrock_converse bedrock-converse amazon-bedrock amazon_bedrock aws"),
 }
 """Other names for our prefixes."""
 
 SERVERS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("azure", "azure_openai", "azure_ai"), "https://RESOURCE.openai.azure.com/openai/v1/"),
+    **same("https://RESOURCE.openai.azure.com/openai/v1/", "azure azure_openai azure_ai"),
     "ollama": "http://127.0.0.1:11434/v1",
     "groq": "https://api.groq.com/openai/v1",
-    **dict.fromkeys(("mistral", "mistralai"), "https://api.mistral.ai/v1"),
+    **same("https://api.mistral.ai/v1", "mistral mistralai"),
     "deepseek": "https://api.deepseek.com",
-    **dict.fromkeys(("xai", "grok"), "https://api.x.ai/v1"),
+    **same("https://api.x.ai/v1", "xai grok"),
     "openrouter": "https://openrouter.ai/api/v1",
-    **dict.fromkeys(("together", "together_ai"), "https://api.together.xyz/v1"),
+    **same("https://api.together.xyz/v1", "together together_ai"),
     "fireworks": "https://api.fireworks.ai/inference/v1",
     "cerebras": "https://api.cerebras.ai/v1",
-    **dict.fromkeys(("vllm", "hosted_vllm", "sglang"), "http://127.0.0.1:8000/v1"),
-    **dict.fromkeys(("lmstudio", "lm_studio"), "http://127.0.0.1:1234/v1"),
+    **same("http://127.0.0.1:8000/v1", "vllm hosted_vllm sglang"),
+    **same("http://127.0.0.1:1234/v1", "lmstudio lm_studio"),
     "llamacpp": "http://127.0.0.1:8080/v1",
 }
 """Prefixes of other providers, and the URLs of their OpenAI-compatible APIs. Source: the page of each provider."""
@@ -45,11 +43,11 @@ ROUTERS: Final = frozenset(("litellm", "any-llm", "models"))
 """Prefixes that precede another prefix."""
 
 FAMILIES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("gpt", "chatgpt", "o1", "o3", "o4", "codex"), "openai"),
-    **dict.fromkeys(("claude", "sonnet", "opus", "haiku"), "anthropic"),
+    **same("openai", "gpt chatgpt o1 o3 o4 codex"),
+    **same("anthropic", "claude sonnet opus haiku"),
     "gemini": "gemini",
     "grok": "xai",
-    **dict.fromkeys(("mistral", "mixtral", "codestral", "magistral", "ministral", "devstral"), "mistral"),
+    **same("mistral", "mistral mixtral codestral magistral ministral devstral"),
     "deepseek": "deepseek",
 }
 """How a model's name begins, and who has it. The weights of all others are open: any server may have them."""

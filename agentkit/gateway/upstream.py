@@ -220,10 +220,10 @@ class HttpUpstream:
         elif outcome.status in REPEATED:
             after = retry_after(outcome.headers, time.time())
             body = json_of(outcome.pieces.start) if isinstance(outcome.pieces, ReadBody) else None
-            code = text_of(mapping_of(mapping_of(body).get("error")).get("code")) or None
+            code = text_of(mapping_of(mapping_of(body).get("error")).get("code"))
             advice = {"true": True, "false": False}.get(outcome.headers.get("x-should-retry", ""))
-            kind = kind_of_status(outcome.status)
-            error = ProviderError("", kind=kind, provider="", retry_after=after, code=code, advice=advice)
+            kind = kind_of_status(outcome.status, code)
+            error = ProviderError("", kind=kind, provider="", retry_after=after, advice=advice)
         else:
             return None
         return self._retry.wait(failures, error, random.random())

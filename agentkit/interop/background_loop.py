@@ -49,6 +49,11 @@ class BackgroundLoop:
                 self._stop = weakref.finalize(self, _stop, self._loop, self._thread)
             return self._loop
 
+    @property
+    def started(self) -> bool:
+        """True from first use until `stop`."""
+        return self._loop is not None and not self._loop.is_closed()
+
     def leave_to_parent(self) -> None:
         """In the child of a fork: start again. The parent's loop and tasks are not touched."""
         if self._loop is not None:

@@ -22,20 +22,15 @@ _HINTS: Final[Mapping[str, Any]] = {
 }
 
 
-def function_like(
-    spec: ToolSpec, parameters: Mapping[str, Any], function: Callable[..., Any], *, hidden: str | None = None
-) -> Callable[..., Any]:
+def function_like(spec: ToolSpec, parameters: Mapping[str, Any], function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a function that takes keywords the signature and the docstring of a tool.
 
     Args:
         spec: the tool.
         parameters: its schema, in the part that hints can say.
         function: called with the arguments; changed in place. `async` if it is to look so.
-        hidden: a further parameter, without a description.
     """
     made = [parameter_of(name, schema, name in parameters["required"]) for name, schema in _ordered(parameters)]
-    if hidden is not None:
-        made.append(inspect.Parameter(hidden, inspect.Parameter.KEYWORD_ONLY, annotation=Any))
     changed: Any = function
     changed.__name__ = changed.__qualname__ = spec.name
     changed.__doc__ = docstring(spec.description, parameters)

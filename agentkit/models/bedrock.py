@@ -25,7 +25,7 @@ from agentkit.models.model_options import ModelSettings
 from agentkit.models.provider import CONNECT_TIMEOUT
 from agentkit.models.response_body import Unreadable
 from agentkit.models.sdk_model import Reception, SdkModel
-from agentkit.models.wire import Wire, WireEvent, mapping_of, text_of
+from agentkit.models.wire import Wire, WireEvent, mapping_of, offered_schemas, text_of
 from agentkit.schemas import flavours
 
 KINDS: Final[Mapping[str, ProviderErrorKind]] = {
@@ -45,6 +45,10 @@ Source: Amazon Bedrock, User Guide, Structured output; langchain-aws issue 883."
 
 _REGION: Final = re.compile(r"bedrock(?:-runtime)?(?:-fips)?[.:]([a-z]{2}(?:-[a-z]+)+-[0-9]+)[.:]")
 """The region in an ARN of a model, or in a URL of the service."""
+
+_MAKER: Final = re.compile(r"(?:.*/)?(?:(?:global|us|us-gov|eu|apac|jp|au|ca)\.)?([a-z0-9]+)\.")
+"""The maker in a model's id, which may begin with a region, or be an ARN. Source: Amazon Bedrock, User Guide, Inference
+profiles."""
 
 _SETTINGS: Final = (
     "boto3 reads AWS_PROFILE, AWS_ACCESS_KEY_ID, AWS_BEARER_TOKEN_BEDROCK and AWS_DEFAULT_REGION; api_key= is a key of "
@@ -84,13 +88,22 @@ class BedrockModel(SdkModel):
         self._api_key = self._stripped_key(self.settings.api_key or os.environ.get(_KEY), _KEY)
         self._hide(self._api_key, *map(os.environ.get, _SECRETS))
 
+    @property
+    def _maker(self) -> str:
+        """Whose blocks these are: other makers' models refuse them. Source: oh-my-pi#9086."""
+        found = _MAKER.match(self.model)
+        return f"{self.provider}:{found[1] if found else self.model}"
+
+    def _wire(self, body: Mapping[str, Any]) -> Wire:
+        return self.wire(self._maker, offered_schemas(body))
+
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
         output = request.output_schema
         if output is not None and not (_CONSTRAINED.search(self.model) and flavours.anthropic_output(output)):
             request = valid_history.output_in_prompt(request, constrained=False)
         if request.tool_choice == "none":  # which the API does not have
             request = replace(request, tools=(), tool_choice="auto")
-        body = messages_body(request, self.model, self.provider, content_of)
+        body = messages_body(request, self.model, self._maker, content_of)
         if not self.continues:
             body["messages"] = prefill.complete(body["messages"])
         body |= {"max_tokens": request.max_tokens, "temperature": request.temperature}

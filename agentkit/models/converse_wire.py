@@ -119,4 +119,4 @@ def events_of(body: Mapping[str, Any]) -> list[WireEvent]:
         events.append({"contentBlockStop": {"contentBlockIndex": at}})
     if "stopReason" in body:
         events.append({"messageStop": {"stopReason": body["stopReason"]}})
-    return [*events, {"metadata": {"usage": body["usage"]}}] if "usage" in body else events
+    return [*events, {"metadata": {"usage": body.get("usage")}}]

@@ -18,7 +18,7 @@ from agentkit.errors import ConfigError
 from agentkit.messages import AssistantMessage, FilePart, ImagePart, Message, TextPart, ToolMessage, UserMessage
 
 if TYPE_CHECKING:
-    from agentkit.models.base import Model
+    from agentkit.models.base import Model, ModelRequest
 
 _LOG: Final = logging.getLogger("agentkit.models")
 
@@ -86,30 +86,39 @@ def check_file(model: str, part: ImagePart | FilePart, taken: FilesTaken) -> Non
         raise FileRefused(f"{model}: {reason}")
 
 
-def fit_files(model: str, messages: Sequence[Message], taken: FilesTaken) -> Sequence[Message]:
+def fit_files(model: str, request: ModelRequest, taken: FilesTaken) -> Sequence[Message]:
     """A conversation with what the API takes: any other file is named in words, unless the user has just sent it.
 
     Raises:
         ConfigError: a user's message that no model has answered has such a file; see `check_files`.
     """
-    answered = max((at for at, one in enumerate(messages) if isinstance(one, AssistantMessage)), default=0)
-    check_files(model, messages[answered:], taken)
-    return [_fitted(model, one, taken) if isinstance(one, UserMessage | ToolMessage) else one for one in messages]
+    check_files(model, _new(request.messages), taken)
+
+    def fitted(message: Message) -> Message:
+        files = message.content if isinstance(message, UserMessage | ToolMessage) else ()
+        if not any(taken.refusal(part) for part in files if not isinstance(part, TextPart)):
+            return message
+        return request.rendered.once(model, message, lambda: _named(model, message, taken))
+
+    return list(map(fitted, request.messages))
 
 
-def _fitted(model: str, message: UserMessage | ToolMessage, taken: FilesTaken) -> Message:
-    files = (part for part in message.content if not isinstance(part, TextPart))
-    named = {part: _named(part) for part in files if taken.refusal(part)}
-    if not named:
-        return message  # the same object, which a `RenderCache` knows
-    _LOG.warning(
-        "%s does not take a file, which is named in words: %s", model, ", ".join(t.text for t in named.values())
-    )
-    content: Any = tuple(one if isinstance(one, TextPart) else named.get(one, one) for one in message.content)
-    return replace(message, content=content)
+def _new(messages: Sequence[Message]) -> Sequence[Message]:
+    """The messages that no model has answered."""
+    return messages[max((at for at, one in enumerate(messages) if isinstance(one, AssistantMessage)), default=0) :]
 
 
-def _named(part: ImagePart | FilePart) -> TextPart:
+def _named(model: str, message: Any, taken: FilesTaken) -> Any:
+    """A message in which the files are named that the API does not take."""
+    content = [
+        _name(part) if not isinstance(part, TextPart) and taken.refusal(part) else part for part in message.content
+    ]
+    names = ", ".join(new.text for new, old in zip(content, message.content, strict=True) if new is not old)
+    _LOG.warning("%s does not take a file, which is named in words: %s", model, names)
+    return replace(message, content=tuple(content))
+
+
+def _name(part: ImagePart | FilePart) -> TextPart:
     """A file that is not sent, in words."""
     kind, name = ("image", "") if isinstance(part, ImagePart) else (part.kind, part.name)
     what = name or (shown_url(part.url) if part.url and not part.url.startswith("data:") else part.media_type)
@@ -120,7 +129,7 @@ def check_model_files(model: Model, messages: Sequence[Message]) -> None:
     """Refuse what `fit_files` refuses before it is stored, if the model says what it takes (`model.files`)."""
     inner = getattr(model, "inner", model)  # of text calling
     if (taken := getattr(inner, "files", None)) is not None:
-        fit_files(model.name, messages, taken)
+        check_files(model.name, _new(messages), taken)
 
 
 def image_type(image: ImagePart) -> str:

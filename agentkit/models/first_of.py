@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("agentkit.models")
 
 PASSED_ON: Final[frozenset[ProviderErrorKind]] = frozenset(
-    ("rate_limit", "overloaded", "server", "timeout", "connection", "stream", "too_long")
+    ("rate_limit", "overloaded", "server", "timeout", "connection", "stream", "too_long", "billing")
 )
 """The kinds of failures that another model may not have. A wrong key, name or request is the operator's to correct."""
 
@@ -138,9 +138,10 @@ def first_of(*models: Model | str) -> ModelChain:
     """Create a model that asks several in their order, until one answers.
 
     The next one is asked if nothing of the reply has been passed on and the error is one that another model may not
-    have: a rate limit, an overload, a timeout, a failing server or connection, or a conversation that is too long for
-    it. A wrong key or a refused request is raised. A member first repeats a failed request by itself, `max_retries`
-    times; if its provider then still asks to wait, it is asked last until that time has passed.
+    have: a rate limit, an overload, a timeout, a failing server or connection, an account without credit, or a
+    conversation that is too long for it. A wrong key or a refused request is raised. A member first repeats a failed
+    request by itself, `max_retries` times; if its provider then still asks to wait, it is asked last until that time
+    has passed.
 
     Args:
         models: 1 or more, or their strings. All call tools natively, or all in the same text format.

@@ -14,7 +14,17 @@ from agentkit.events import Finish, SourceEvent, Text, Thinking, Usage
 from agentkit.models.finishes import finish
 from agentkit.models.native import provider_block
 from agentkit.models.stream_errors import raise_error
-from agentkit.models.wire import Wire, WireEvent, count_of, items_of, json_text_of, make_usage, mapping_of, text_of
+from agentkit.models.wire import (
+    DONE,
+    Wire,
+    WireEvent,
+    count_of,
+    items_of,
+    json_text_of,
+    make_usage,
+    mapping_of,
+    text_of,
+)
 
 SIGNATURE: Final = "thoughtSignature"
 """The field with the encrypted thinking that led to a part; the API requires it back in the same part."""
@@ -45,10 +55,10 @@ class GeminiWire(Wire):
         raise_error(event)
         if usage := mapping_of(event.get("usageMetadata")):
             self._usage = usage_of(usage)
-        events = [] if self.done else self._response(event)  # repeated, perhaps by a proxy
-        self.done = self._finish is not None
-        self.over = self.done and self._usage is not None  # it comes with the end, or after it
-        return events
+        if event is DONE:
+            self.done = self.over = True
+            return []
+        return self._response(event)
 
     def _response(self, event: WireEvent) -> list[SourceEvent]:
         if blocked := text_of(mapping_of(event.get("promptFeedback")).get("blockReason")):
@@ -59,7 +69,8 @@ class GeminiWire(Wire):
         return [event for one in candidates if not count_of(one.get("index")) for event in self._more(one)]
 
     def close(self) -> list[SourceEvent]:
-        """The last events."""
+        """The last events. Only the end of the body is an end: some models and proxies give each chunk a reason."""
+        self.done = self.done or self._finish is not None
         about = [provider_block(self.provider, self._about)] if self._about else []
         ending: Finish | None = None
         if self.done and self._blocked:
@@ -75,7 +86,8 @@ class GeminiWire(Wire):
         reason = text_of(candidate.get("finishReason"))
         if reason in _UNREAD_CALLS:
             self._calls.lost.append(clean(text_of(candidate.get("finishMessage")) or reason))
-        self._finish = reason or None
+        if reason or events:
+            self._finish = reason or None
         return events
 
     def _part(self, part: Mapping[str, Any]) -> list[SourceEvent]:
@@ -83,7 +95,7 @@ class GeminiWire(Wire):
             return self._call(part, mapping_of(part["functionCall"]))
         text, signature = part.get("text"), {k: part[k] for k in (SIGNATURE,) if part.get(k)}
         if not isinstance(text, str) or (signature and not text):
-            thinking = bool(part.get("thought"))
+            thinking = bool(part.get("thought")) or {name for name, value in part.items() if value} == {SIGNATURE}
             return [provider_block(self.provider, part, thinking=thinking)] if any(part.values()) else []
         text = clean(text)
         if part.get("thought"):
@@ -115,5 +127,5 @@ def usage_of(usage: Mapping[str, Any]) -> Usage:
 
 
 def events_of(body: Mapping[str, Any]) -> list[WireEvent]:
-    """A whole response as the one event in which it would have been streamed."""
-    return [body]
+    """A whole response as the one event in which it would have been streamed, and its end."""
+    return [body, DONE] if body.get("candidates") else [body]

@@ -25,7 +25,7 @@ from agentkit.models.wire import items_of, text_of
 
 KINDS: Final[Mapping[int, ProviderErrorKind]] = {
     401: "authentication",
-    402: "permission",  # no credit left
+    402: "billing",
     403: "permission",
     404: "not_found",
     408: "timeout",
@@ -38,7 +38,8 @@ KINDS: Final[Mapping[int, ProviderErrorKind]] = {
 """The kind of each HTTP status; of the others, 4xx is `bad_request` and 5xx `server`."""
 
 _WORDS: Final[Mapping[ProviderErrorKind, str]] = {
-    "permission": "insufficient_quota|billing_error|permission_error",
+    "billing": "insufficient_quota|billing",
+    "permission": "permission_error",
     "authentication": "authentication_error|invalid_api_key",
     # OpenAI; llama.cpp; Anthropic's limit on bytes, 32 MB
     "too_long": "context_length_exceeded|exceed_context_size_error|request_too_large",
@@ -71,14 +72,17 @@ requests. Source: their messages in public bug reports, such as https://github.c
 https://github.com/evalstate/fast-agent/issues/621."""
 
 _ADDRESS_ERRORS = frozenset(("TooManyRedirects", "UnsupportedProtocol", "InvalidURL"))
+_NO_CREDIT: Final = "credit balance is too low"  # Anthropic, as a bad request: anthropics/claude-quickstarts#229
 _WRONG_KEY: Final = "API_KEY_INVALID"  # Google's reason, with the status 400
 _LOGIN_ERRORS = frozenset(("RefreshError", "DefaultCredentialsError", "MutualTLSChannelError"))  # of google.auth
 _SHOWN_HEAD = 300  # characters of an interrupted response
 _SHOWN = 500  # characters of a body that is not JSON, such as a proxy's page
 
 
-def kind_of_status(status: int) -> ProviderErrorKind:
-    """The kind of an HTTP error status."""
+def kind_of_status(status: int, code: str | None = None) -> ProviderErrorKind:
+    """The kind of an HTTP error status, with the provider's code: without credit, OpenAI answers 429."""
+    if CODES["billing"].search(code or ""):
+        return "billing"
     return KINDS.get(status, "bad_request" if status < 500 else "server")
 
 
@@ -128,13 +132,13 @@ def provider_error(
         _blot(one, secrets)
     status, body = _answer(error)
     reported = _reported(error, status, body)
+    code, delay = _code_and_delay(error, reported)
     if isinstance(status, int) and status >= 300:
-        kind, shown = kind_of_status(status), f" {status}"
+        kind, shown = kind_of_status(status, code), f" {status}"
     elif reported is not None:
         status, kind, shown = None, kind_of_codes(reported.codes), " inside the stream"
     else:
         status, kind, shown = None, _kind_of_connection(error), ""
-    code, delay = _code_and_delay(error, reported)
     said = str(reported) if reported is not None else _cause_text(error, asked.timeout, came)
     if reported is not None and reported.body and said == NO_REASON:
         text = json.dumps(without_secrets(reported.body, secrets), ensure_ascii=False, default=str)
@@ -283,6 +287,8 @@ def _code_and_delay(error: Exception, reported: ErrorInStream | None) -> tuple[s
 
 def _kind_of_request(code: str | None, said: str) -> ProviderErrorKind:
     """The kind of a refused request, which the status alone does not show."""
+    if _NO_CREDIT in said:
+        return "billing"
     if code == _WRONG_KEY:
         return "authentication"
     return "too_long" if CODES["too_long"].search(code or "") or TOO_LONG.search(said) else "bad_request"

@@ -53,6 +53,13 @@ class RenderCache:
 
     def __init__(self) -> None:
         self._begun: OrderedDict[Hashable, _Beginning] = OrderedDict()
+        self._changed: dict[tuple[Hashable, int], tuple[Message, Message]] = {}
+
+    def once(self, form: Hashable, message: Message, make: Callable[[], Message]) -> Message:
+        """Return the message that was made of this one the first time, so that it stays the same object."""
+        if (key := (form, id(message))) not in self._changed:
+            self._changed[key] = message, make()
+        return self._changed[key][1]
 
     def of(self, form: Hashable, messages: Sequence[Message], make: Make[T], using: Sequence[object] = ()) -> list[T]:
         """Render a conversation: `make` is given the messages that it has not seen before.

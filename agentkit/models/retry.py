@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from agentkit.errors import ProviderError
-
-HOPELESS: Final = frozenset(("insufficient_quota",))
-"""Codes that come with a status worth retrying, although waiting does not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +29,7 @@ class Retry:
 
         The wait is between half of the back-off and all of it, as `dice` says, a random number from 0 to 1.
         """
-        worth = error.retryable and error.code not in HOPELESS if error.advice is None else error.advice
+        worth = error.retryable if error.advice is None else error.advice
         if failures > self.times or not worth:
             return None
         if error.retry_after is not None:
@@ -49,7 +45,5 @@ class Retry:
             return ""
         if begun:
             return "not retried, because a part of the response had already been passed on"
-        if error.code in HOPELESS:
-            return "not retried, because waiting does not help"
         long = error.retry_after is not None and error.retry_after > self.patience
         return f"not retried, because it asks to wait {error.retry_after:g} s" if long else ""

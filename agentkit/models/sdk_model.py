@@ -36,6 +36,7 @@ _LOG: Final = logging.getLogger("agentkit.models")
 
 _IN_NO_HEADER: Final = re.compile(r"[^\t\x20-\x7e]")
 _NOTHING: Final = Usage()
+_MAX_SECRETS: Final = 64  # beyond that, the oldest have been replaced: providers renew credentials
 _SENT: Final = ("messages", "input", "contents")  # the fields in which the APIs have the conversation
 
 
@@ -82,6 +83,7 @@ class SdkModel(Closing, ABC):
         self.settings = settings or ModelSettings()
         self.provider = self.prefix
         self._secrets: list[str] = []
+        watch_logs(self, self._secrets)
         self._retry = Retry(times=self.settings.max_retries)
         self._clients = Clients(owned=self.settings.http_client is None)
 
@@ -112,10 +114,8 @@ class SdkModel(Closing, ABC):
     def _hide(self, *secrets: str | None) -> None:
         """Keep secrets out of errors and logs: these, and those in the address and the headers."""
         headers = [value for name, value in (self.settings.headers or {}).items() if is_secret(name)]
-        found = dict.fromkeys([*secrets, *self._address.secrets, *headers])
-        if fresh := [one for one in found if one and len(one) >= MIN_SECRET and one not in self._secrets]:
-            self._secrets = [*self._secrets, *fresh]
-            watch_logs(self, self._secrets)
+        found = dict.fromkeys([*secrets, *self._address.secrets, *headers, *self._secrets])
+        self._secrets[:] = [one for one in found if one and len(one) >= MIN_SECRET][:_MAX_SECRETS]
 
     def __repr__(self) -> str:
         return f"<{self.name}>" if self.is_official_host else f"<{self.name} at {self.provider}>"
@@ -241,7 +241,7 @@ class SdkModel(Closing, ABC):
         limit, temperature, settings = request.max_tokens, request.temperature, self.settings
         asked = replace(
             request,
-            messages=fit_files(self.name, request.messages, self.files),
+            messages=fit_files(self.name, request, self.files),
             max_tokens=settings.max_tokens if limit is None else limit,
             temperature=settings.temperature if temperature is None else temperature,
         )

@@ -148,9 +148,12 @@ class _Blots(logging.Filter):
         return True
 
 
-def watch_logs(owner: object, secrets: Iterable[str], more: Iterable[str] = ()) -> None:
-    """Redact secrets in what the underlying libraries, and `more` loggers, log, for as long as the owner lives."""
-    blots = _Blots(tuple(secrets))
+def watch_logs(owner: object, secrets: Sequence[str], more: Iterable[str] = ()) -> None:
+    """Redact secrets in what the underlying libraries, and `more` loggers, log, for as long as the owner lives.
+
+    A list of secrets can be changed later.
+    """
+    blots = _Blots(secrets)
     for name in (*LOGGERS, *more):
         logger = logging.getLogger(name)
         logger.addFilter(blots)

@@ -5,9 +5,9 @@ Knows the registry and the policy; knows no event loop, and runs nothing but the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Coroutine, Mapping
-from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, Protocol
 
 from agentkit.events import CallEnd, CallError, ToolFailed, ToolSkipped
@@ -43,14 +43,17 @@ class AdmittedCall:
     lock: HeldLock | None = None
     refusal: ToolResult | None = None
     changed: bool = False  # whether its arguments are not the model's, nor those of a person
+    decided: bool = False  # whether it may start: nobody has anything against it
+    added: Mapping[str, Any] = field(default_factory=dict)  # only when it runs: no guard sees or loses them
 
     def with_arguments(self, arguments: Mapping[str, Any]) -> AdmittedCall:
         """Return the call with other arguments, validated; values are converted as in a call that is text.
 
         Raises:
             InvalidArguments: the tool does not accept them. Other errors are those of the tool's own validators.
+            TypeError, ValueError: they are not JSON values.
         """
-        call = replace(self.call, arguments=deepcopy(dict(arguments)))
+        call = replace(self.call, arguments=json.loads(json.dumps(dict(arguments))))
         accepted = self.tool.validate(call.arguments, lenient=True)
         return replace(self, call=call, arguments=accepted, changed=True)
 
@@ -80,7 +83,8 @@ class Ruling(NamedTuple):
 Judge = Callable[[AdmittedCall, ToolContext], Coroutine[Any, Any, Ruling]]
 """Decides about each admitted call, whatever its source; until then it does not start. If it fails, the call is denied.
 
-The calls of a response are decided about concurrently. It is cancelled if the call is answered in the meantime."""
+The calls of a response are decided about concurrently; with `sequential` each when those before it have ended. It is
+cancelled if the call is answered in the meantime."""
 
 Added = Callable[[BoundTool], Mapping[str, Any]]
 """Returns the arguments that a tool gets besides the model's."""
@@ -159,9 +163,8 @@ class Admission:
             return exception_result(e)
         if call.format is not None and self.config.text_formats and _is_example(tool.spec, call.arguments):
             return error_result("invalid_arguments", _EXAMPLE)
-        if self._added is not None and (added := self._added(tool)):
-            arguments = {**arguments, **added}
-        return AdmittedCall(index, call, tool, arguments)
+        added = {} if self._added is None else self._added(tool)
+        return AdmittedCall(index, call, tool, arguments, added=added)
 
     def _misread(self, event: CallError) -> ToolResult:
         if event.code == "unknown_tool":

@@ -93,7 +93,8 @@ class ToolTask:
             if (lock := self._lock) is not None:
                 lock.begin()
             ended = None if lock is None else lock.function_over
-            arguments, (limit, keep) = self.admitted.arguments, self._cap
+            added, (limit, keep) = self.admitted.added, self._cap
+            arguments = {**self.admitted.arguments, **added} if added else self.admitted.arguments
             done = await run_tool(tool, arguments, context, limit, keep, self._claim, ended, self._faults)
         except asyncio.CancelledError as e:  # stopped by us, or by the end of the loop, or raised by the tool itself
             if not self.own_task.cancelling():

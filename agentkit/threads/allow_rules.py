@@ -49,8 +49,8 @@ class AllowRule:
 
     Args:
         tool: the tool's name.
-        arguments: what each argument must be: a pattern for a string, and the same value, of the same type, for
-            anything else. A call with other arguments, or without one of these, is not covered. None: any arguments.
+        arguments: what each argument must be: a pattern for a string, and the same JSON value for anything else. A call
+            with other arguments, or without one of these, is not covered. None: any arguments.
         digest: the tool's `BoundTool.digest`; a changed tool is not covered. `ThreadManager.allow` fills it in.
 
     Raises:
@@ -103,7 +103,7 @@ class AllowRule:
 
     @cached_property
     def key(self) -> str:
-        """Return the rule as text, without the digest: equal for equal rules; 1, 1.0 and true differ."""
+        """Return the rule as text, without the digest: the same for the same rule."""
         return json.dumps([self.tool, self.arguments], sort_keys=True)
 
     def to_json(self) -> dict[str, Any]:
@@ -119,15 +119,18 @@ class AllowRule:
 
 def rules_in(metadata: Body) -> tuple[AllowRule, ...]:
     """Return the rules in a thread's metadata, without those that cannot be read or have no digest."""
+    return tuple(rule for rule in map(_rule, _stored(metadata)) if rule is not None)
+
+
+def _stored(metadata: Body) -> list[Any]:
     found = metadata.get(ALLOWED)
-    rules = map(_rule, found if isinstance(found, list) else ())
-    return tuple(rule for rule in rules if rule is not None)
+    return found if isinstance(found, list) else []
 
 
 def with_rules(metadata: Body, rules: Iterable[AllowRule]) -> dict[str, Any]:
-    """Return metadata with exactly these rules."""
+    """Return metadata with exactly these rules; what cannot be read is kept."""
     rest = {name: value for name, value in metadata.items() if name != ALLOWED}
-    stored = [rule.to_json() for rule in rules]
+    stored = [one for one in _stored(metadata) if _rule(one) is None] + [rule.to_json() for rule in rules]
     return {**rest, ALLOWED: stored} if stored else rest
 
 
@@ -195,14 +198,12 @@ def _matches(pattern: object, value: object) -> bool:
 
 
 def _same(one: object, other: object) -> bool:
-    """Return True for two equal JSON values; 1, 1.0 and True are three."""
-    if type(one) is not type(other):
-        return False
+    """Return True for two equal JSON values; 1 and 1.0 are one number, as in JavaScript, which True is not."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_same(value, other[name]) for name, value in one.items())
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_same, one, other))
-    return one == other
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
 def _fits(pattern: str, text: str) -> bool:

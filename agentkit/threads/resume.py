@@ -16,7 +16,6 @@ is refused, and changes nothing: otherwise the approval would be spent. If the u
 answered as above.
 
 A call of a tool that was not `idempotent=True` then is not run again because it is now: the first attempt knew no key.
-An older agentkit did not store the declaration; its calls count as not idempotent.
 """
 
 from __future__ import annotations

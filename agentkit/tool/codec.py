@@ -1,6 +1,6 @@
 """Messages as JSON objects and back, without loss, for threads and for records of rollouts.
 
-The format is agentkit's own and has a version: `VERSION`.
+The format is agentkit's own.
 
 A call's arguments are stored as a JSON string inside the object, so that a store need not handle values that JSON
 itself cannot represent (`NaN`, a lone surrogate).
@@ -31,9 +31,6 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.tool.output import plain
-
-VERSION: Final = 1
-"""Increased when an older agentkit could not read what a newer one writes."""
 
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False)
 

@@ -27,11 +27,12 @@ from typing import (
 )
 
 from agentkit.errors import SchemaError
+from agentkit.foreign.argument_names import CONTEXT_TYPES
 from agentkit.schemas.typed.exact import DECIMAL
 from agentkit.schemas.walk import map_schemas
 from agentkit.tool.constraints import misapplied_constraint
 from agentkit.tool.docstrings import Docstring
-from agentkit.tool.signature import NOTHING, NameScope, Parameter, Signature
+from agentkit.tool.signature import NOTHING, NameScope, Parameter, Signature, other_context
 from agentkit.tool.strict_validators import Core, lenient_validator, narrow_validator, nodes
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ def _instead_of_type(hint: Any, write: str) -> str | None:
         hint: the value.
         write: how a type is passed, such as `output_type={}`.
     """
+    from agentkit.foreign.imports import FOREIGN
+
     if isinstance(hint, str):
         return f"pass the class itself, {write.format(hint)}" if hint.isidentifier() else "pass the type itself"
     if isinstance(hint, Mapping):
@@ -102,6 +105,8 @@ def _instead_of_type(hint: Any, write: str) -> str | None:
     if hint is not None and type(hint).__module__ == "builtins" and not isinstance(hint, type) and not get_args(hint):
         return "pass a type, such as int or a dataclass"
     made = type(hint)
+    if "output_type" in (meant := FOREIGN.get(made.__name__, "")):  # another toolkit's, such as ToolOutput(City)
+        return meant
     of_ours = hasattr(made, "__dataclass_fields__") or hasattr(made, "model_fields")
     return f"pass the class itself, {write.format(made.__name__)}" if of_ours and not isinstance(hint, type) else None
 
@@ -198,6 +203,8 @@ def _blame(signature: Signature, error: Exception) -> SchemaError:
         try:
             _build((parameter,), signature)
         except Exception as e:  # noqa: BLE001 (the same failure, of one parameter alone)
+            if (named := _type_name(get_origin(parameter.hint) or parameter.hint)) in CONTEXT_TYPES:
+                return other_context(signature.where, parameter.name, named)
             meant = _instead_of_type(parameter.hint, f"{parameter.name}: {{}}")
             return SchemaError(
                 f"{signature.where}: parameter {parameter.name!r} has type {_type_name(parameter.hint)}, "

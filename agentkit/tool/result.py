@@ -11,7 +11,7 @@ import io
 from collections.abc import Awaitable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack
 
 from agentkit.checks.keys import words
 from agentkit.checks.spelling import ByAttribute, Nothing, refuse_unknown
@@ -346,6 +346,15 @@ class Hidden:
 @suggest_attributes
 class Tool:
     """An optional base class with three convenience methods; any class with decorated methods is a tool without it."""
+
+    def __new__(cls, *given: object, **named: object) -> Self:
+        """Refuse arguments that no `__init__` takes: other toolkits make a tool by `Tool(function)`."""
+        if (given or named) and cls.__init__ is object.__init__:
+            raise ConfigError(
+                f"{cls.__name__}() takes no arguments: pass a function itself, Agent(model, [function]); "
+                "its options are those of @openapi_schema"
+            )
+        return super().__new__(cls)
 
     def success_response(self, data: Any = None) -> ToolResult:
         """A successful result: a string, or any value that `agentkit.tool.output` renders as JSON."""

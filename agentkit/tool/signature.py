@@ -246,10 +246,7 @@ def _hint(parameter: inspect.Parameter, where: str, scope: NameScope) -> Any:
         hints = typing.get_type_hints(holder, dict(scope.module), dict(scope.around), include_extras=True)
     except NameError as e:
         if e.name in argument_names.CONTEXT_TYPES:
-            raise SchemaError(
-                f"{where}: the hint of parameter {parameter.name!r} uses {e.name!r}, which belongs to another toolkit; "
-                f"write {parameter.name}: ToolContext, and read {parameter.name}.state"
-            ) from e
+            raise other_context(where, parameter.name, e.name) from e
         raise SchemaError(
             f"{where}: the hint of parameter {parameter.name!r} uses {e.name!r}, which cannot be found; define "
             f"{e.name} at module level (not under `if TYPE_CHECKING:`), or register the tool while it is visible"
@@ -259,6 +256,14 @@ def _hint(parameter: inspect.Parameter, where: str, scope: NameScope) -> Any:
             f"{where}: the hint of parameter {parameter.name!r} cannot be evaluated ({type(e).__name__}: {e}); fix it"
         ) from e
     return hints[parameter.name]
+
+
+def other_context(where: str, parameter: str, hint: str) -> SchemaError:
+    """The error for a parameter whose hint is another toolkit's for the context of a run."""
+    return SchemaError(
+        f"{where}: the hint of parameter {parameter!r} uses {hint!r}, which belongs to another toolkit; "
+        f"write {parameter}: ToolContext, and read {parameter}.state"
+    )
 
 
 def _unwrap(function: Callable[..., Any]) -> Callable[..., Any]:

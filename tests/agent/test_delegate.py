@@ -213,7 +213,7 @@ async def test_the_call_of_a_sub_agent_counts_while_it_works() -> None:
 async def test_the_callers_time_ends_its_sub_agents() -> None:
     child = Agent(ScriptedModel([ToolCall("h", "hang")]), desk := Desk())
     agent, _ = parent([ASK], child, budget=Budget(seconds=0.1))
-    result = await asyncio.wait_for(agent.run("Go"), 2)
+    result = await asyncio.wait_for(agent.run("Go"), 30)
     assert (result.finish, desk.made) == ("time_budget", ["hang"])
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from agentkit import FilePart, ImagePart, RunResult, TextPart, ToolCall, ToolResult
+from agentkit import Agent, FilePart, ImagePart, RunResult, TextPart, ToolCall, ToolResult
 from agentkit.agent.lifecycle import Lifecycle, RunEnded, RunStarted, TurnEnded, TurnStarted
 from agentkit.agent.outcome import AskedFor
 from agentkit.errors import ProviderError, StoreError
@@ -51,6 +51,7 @@ from agentkit.messages import (
     user,
 )
 from agentkit.models import ModelRequest
+from agentkit.testing import ScriptedModel
 from agentkit.toolspec import Element, Node, OutputSchema, ToolSpec
 
 ADD = ToolCall("call_1", "add", {"a": 1}, None, '{"a": 1}')
@@ -248,3 +249,25 @@ def test_what_is_no_event_is_refused_with_what_was_found(body: Any, words: str) 
 def test_only_events_are_written() -> None:
     with pytest.raises(TypeError, match=r"to_json\(…\) expects an event, found str 'Hi'"):
         to_json("Hi")  # type: ignore[arg-type]
+
+
+def test_values_that_json_does_not_have_are_written_as_results_show_them() -> None:
+    call = ToolCall("c1", "add", {"a": float("nan")})
+    done = ToolCompleted(0, call, ToolResult("ok", metadata={"seen": {1, "b"}, "far": float("inf")}), 0.1)
+    written = to_json(done)
+    assert json.loads(json.dumps(written, allow_nan=False)) == written
+    assert (written["call"]["arguments"], written["result"]["metadata"]["far"]) == ({"a": "NaN"}, "Infinity")
+
+
+def add(a: int, b: int = 0) -> int:
+    """Add."""
+    return a + b
+
+
+def test_what_a_turn_began_with_stays_what_it_was() -> None:
+    kept: list[Any] = []
+    agent = Agent(ScriptedModel([ADD, "Done."]), [add], hooks=[lambda event, run: kept.append(event)])
+    agent.run_sync("Go.")
+    turns = [event for event in kept if isinstance(event, TurnStarted)]
+    assert [len(turn.request.messages) for turn in turns] == [1, 3]
+    assert turns[0] == from_json(to_json(turns[0]))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from mcp_kit import LOCAL
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, computed_field
 
 from agentkit import (
     Agent,
@@ -16,16 +18,20 @@ from agentkit import (
     AskPerson,
     Denied,
     Guards,
+    Hidden,
     ProcessorConfig,
     Refused,
     RunResult,
     ToolCall,
     ToolContext,
+    ToolRegistry,
     openapi_schema,
 )
 from agentkit.agent import RunStream
-from agentkit.events import Event, ToolSkipped, ToolStarted
+from agentkit.events import CallEnd, Event, ToolSkipped, ToolStarted
 from agentkit.messages import AssistantMessage, ToolMessage
+from agentkit.processor.admission import AdmittedCall, Ruling
+from agentkit.processor.call_runner import CallRunner
 from agentkit.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -83,6 +89,10 @@ def raises_later(error: BaseException) -> Any:
 
 def says(answer: Any) -> Any:
     return lambda call, context: answer if call.name in GUARDED else None
+
+
+def says_all(answer: Any) -> Any:
+    return lambda call, context: answer
 
 
 async def hangs(call: ToolCall, context: ToolContext) -> None:
@@ -248,6 +258,72 @@ def test_a_guard_changes_the_arguments_and_the_model_is_informed(source: str) ->
     assert answer.text == 'The arguments were changed before the call was run: {"amount": 1}\npaid'
 
 
+class Login(BaseModel):
+    """What is shown of it is not all of it, and is not accepted as it is shown."""
+
+    model_config = ConfigDict(extra="forbid")
+    user: str
+    token: str = Field(default="none", exclude=True)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def initial(self) -> str:
+        """The first letter."""
+        return self.user[0]
+
+
+def test_arguments_that_a_guard_leaves_as_they_are_stay_as_the_model_wrote_them() -> None:
+    got: list[tuple[str, str, str, str]] = []
+
+    def login(login: Login, password: SecretStr, note: str) -> str:
+        """Log in."""
+        got.append((login.user, login.token, password.get_secret_value(), note))
+        return "in"
+
+    def guard(call: ToolCall, context: ToolContext) -> Approved:
+        assert call.arguments["password"] == "**********"
+        return Approved(arguments={**call.arguments, "note": "checked"})
+
+    call = ToolCall("c", "login", {"login": {"user": "ada", "token": "t0k"}, "password": "s3cret", "note": ""})
+    Agent(ScriptedModel([call, "done"]), [login], guards=Guards(call=[guard, guard])).run_sync("Log in.")
+    assert got == [("ada", "t0k", "s3cret", "checked")]
+
+
+def test_the_arguments_of_a_guard_are_json() -> None:
+    """Their keys are strings, and what is no JSON value is not guessed at."""
+
+    def note(data: dict[str, Any]) -> str:
+        """Note it."""
+        return str(data)
+
+    def runs(data: Any) -> RunResult:
+        guards = Guards(call=[says_all(Approved(arguments={"data": data})), says_all(AskPerson("right?"))])
+        return Agent(ScriptedModel([ToolCall("n", "note", {"data": {}}), "done"]), [note], guards=guards).run_sync("?")
+
+    (waits,) = runs({1: "a", "b": 2}).pending
+    assert waits.arguments == {"data": {"1": "a", "b": 2}}
+    (answer,) = answers(runs({"when": SecretStr("x")}))
+    assert "not valid: Object of type SecretStr is not JSON serializable" in answer.text
+
+
+@pytest.mark.parametrize("answer", [None, Approved()])
+def test_an_answer_after_its_time_is_no_answer(answer: Any) -> None:
+    """Nothing stops a guard that blocks the event loop."""
+
+    def blocks(call: ToolCall, context: ToolContext) -> Any:
+        time.sleep(0.2)
+        return answer
+
+    async def blocks_too(call: ToolCall, context: ToolContext) -> Any:
+        return blocks(call, context)
+
+    for guard in (blocks, blocks_too):
+        bank = Bank()
+        agent = Agent(ScriptedModel([PAY, "done"]), [bank], guards=Guards(call=[guard], timeout=0.1))
+        (late,) = answers(agent.run_sync("Pay."))
+        assert ("did not answer in time" in late.text, bank.done) == (True, [])
+
+
 async def test_a_call_of_an_mcp_server_is_guarded() -> None:
     from agentkit.interop.mcp import MCPTools
 
@@ -272,12 +348,15 @@ async def test_of_parallel_calls_one_is_denied_and_the_others_run() -> None:
     assert [answer.error for answer in answers(result)] == [None, "denied", None, "denied", None]
 
 
-async def test_guards_of_parallel_calls_take_no_longer_than_one() -> None:
-    bank = Bank()
+async def test_guards_of_parallel_calls_run_at_the_same_time() -> None:
+    together = asyncio.Barrier(40)
+
+    async def meet(call: ToolCall, context: ToolContext) -> None:
+        await together.wait()
+
     calls = [ToolCall(f"c{n}", "pay", {"amount": n}) for n in range(40)]
-    agent = Agent(ScriptedModel([calls, "done"]), [bank], guards=Guards(call=[hangs], timeout=0.2))
-    result = await asyncio.wait_for(agent.run("Pay."), 4)
-    assert ([answer.error for answer in answers(result)], bank.done) == (["denied"] * 40, [])
+    agent = Agent(ScriptedModel([calls, "done"]), [Bank()], guards=Guards(call=[meet], timeout=60))
+    assert [answer.error for answer in answers(await agent.run("Pay."))] == [None] * 40
 
 
 async def test_guards_have_their_time_together() -> None:
@@ -285,8 +364,8 @@ async def test_guards_have_their_time_together() -> None:
         await asyncio.sleep(0.2)
 
     bank = Bank()
-    agent = Agent(ScriptedModel([PAY, "done"]), [bank], guards=Guards(call=[slow] * 20, timeout=0.3))
-    result = await asyncio.wait_for(agent.run("Pay."), 3)
+    agent = Agent(ScriptedModel([PAY, "done"]), [bank], guards=Guards(call=[slow] * 400, timeout=0.3))
+    result = await asyncio.wait_for(agent.run("Pay."), 30)
     assert ([answer.error for answer in answers(result)], bank.done) == (["denied"], [])
 
 
@@ -299,6 +378,65 @@ async def test_one_by_one_calls_keep_their_order() -> None:
     agent = Agent(ScriptedModel([calls, "done"]), [bank], config=config, guards=Guards(call=[guard]))
     await agent.run("Pay.")
     assert bank.done == ["pay 0 to Ada", "pay 1 to Ada", "pay 2 to Ada"]
+
+
+@pytest.mark.parametrize("execute", ["end", "stream"])
+async def test_one_by_one_each_call_is_judged_when_those_before_have_ended(execute: Any) -> None:
+    bank = Bank()
+
+    async def once(call: ToolCall, context: ToolContext) -> Denied | None:
+        await asyncio.sleep(0)
+        return Denied("only once") if bank.done else None
+
+    config = ProcessorConfig(strategy="sequential", execute=execute)
+    calls = [ToolCall("a", "pay", {"amount": 80}), ToolCall("b", "pay", {"amount": 70})]
+    result = await Agent(ScriptedModel([calls, "done"]), [bank], config=config, guards=Guards(call=[once])).run("Pay.")
+    assert [answer.text for answer in answers(result)] == ["paid", "not run: a guard denied this call: only once"]
+    assert bank.done == ["pay 80 to Ada"]
+
+
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize("execute", ["end", "stream"])
+@pytest.mark.parametrize("strategy", ["parallel", "sequential"])
+async def test_a_call_that_would_end_the_run_and_is_denied_ends_nothing(
+    strategy: Any, execute: Any, *, later: bool
+) -> None:
+    bank, seen = Bank(), list[str]()
+
+    def hook(event: Any, run: RunStream[Any]) -> None:
+        if isinstance(event, ToolSkipped | ToolStarted):
+            seen.append(f"{type(event).__name__} {event.call.id}")
+
+    async def guard(call: ToolCall, context: ToolContext) -> Denied | None:
+        for _ in range(20 if later and call.name == "finish" else 0):
+            await asyncio.sleep(0)
+        return Denied("not yet") if call.name == "finish" else None
+
+    config = ProcessorConfig(strategy=strategy, execute=execute)
+    reply = [ToolCall("f", "finish", {"amount": 1}), ToolCall("l", "look", {}), PAY]
+    agent = Agent(ScriptedModel([reply, "done"]), [bank], config=config, guards=Guards(call=[guard]), hooks=[hook])
+    result = await agent.run("Pay.")
+    assert [answer.text for answer in answers(result)] == [
+        "not run: a guard denied this call: not yet",
+        "seen",
+        "paid",
+    ]
+    assert (result.finish, seen) == ("stop", ["ToolSkipped f", "ToolStarted l", "ToolStarted p"])
+
+
+@pytest.mark.parametrize("strategy", ["parallel", "sequential"])
+async def test_after_a_call_that_ends_the_run_and_that_a_guard_lets_wait_nothing_runs(strategy: Any) -> None:
+    async def guard(call: ToolCall, context: ToolContext) -> AskPerson | None:
+        await asyncio.sleep(0)
+        return AskPerson("sure?") if call.name == "finish" else None
+
+    bank, config = Bank(), ProcessorConfig(strategy=strategy)
+    reply = [ToolCall("f", "finish", {"amount": 1}), ToolCall("l", "look", {}), PAY]
+    result = await Agent(ScriptedModel([reply]), [bank], config=config, guards=Guards(call=[guard])).run("Pay.")
+    assert ([call.id for call in result.pending], bank.done) == (["f"], [])
+    assert {m.text for m in result.messages if isinstance(m, ToolMessage)} == {
+        "not run: terminated by the call of finish before it"
+    }
 
 
 def test_outer_guards_are_called_first_and_know_which_agent_acts() -> None:
@@ -426,7 +564,7 @@ async def test_a_run_that_is_cancelled_does_not_wait_for_a_guard(guard: Any) -> 
     bank, stop = Bank(), asyncio.Event()
     agent = Agent(ScriptedModel([PAY, "done"]), [bank], guards=Guards(call=[guard], timeout=60))
     asyncio.get_running_loop().call_later(0.1, stop.set)
-    result = await asyncio.wait_for(agent.run("Pay.", cancel=stop), 2)
+    result = await asyncio.wait_for(agent.run("Pay.", cancel=stop), 30)
     assert (result.finish, [answer.error for answer in answers(result)]) == ("cancelled", ["cancelled"])
     assert bank.done == []
 
@@ -439,7 +577,7 @@ async def test_a_run_whose_time_is_over_does_not_wait_for_a_guard(guard: Any) ->
     agent = Agent(
         ScriptedModel([PAY, "done"]), [bank], guards=Guards(call=[guard], timeout=60), budget=Budget(seconds=0.2)
     )
-    result = await asyncio.wait_for(agent.run("Pay."), 2)
+    result = await asyncio.wait_for(agent.run("Pay."), 30)
     assert (result.finish, [answer.error for answer in answers(result)]) == ("time_budget", ["cancelled"])
     assert bank.done == []
 
@@ -489,3 +627,23 @@ async def test_hooks_see_the_call_that_runs_and_the_one_that_does_not() -> None:
         ("ToolSkipped", {}),
         ("ToolStarted", {"amount": 1}),
     ]
+
+
+async def test_a_call_with_other_arguments_keeps_what_is_added_to_it() -> None:
+    def pay(amount: int, user: Annotated[str, Hidden] = "") -> str:
+        """Pay."""
+        return f"{amount} for {user}"
+
+    async def judge(admitted: AdmittedCall, context: ToolContext) -> Ruling:
+        assert admitted.arguments == {"amount": 1}
+        return Ruling(admitted.with_arguments({"amount": 2}))
+
+    runner = CallRunner(
+        ToolRegistry(pay),
+        ProcessorConfig(),
+        lambda call: ToolContext(call.id, call.name),
+        added=lambda tool: {"user": "ada"},
+        judge=judge,
+    )
+    await runner.run([CallEnd(0, ToolCall("c", "pay", {"amount": 1}))], lambda event: None)
+    assert runner.answers[0].text.endswith("2 for ada")

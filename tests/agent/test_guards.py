@@ -389,7 +389,7 @@ async def test_a_run_that_is_stopped_does_not_wait_for_a_guard(kind: str, ends: 
     asyncio.get_running_loop().call_later(0.1 if ends == "cancelled" else 60, stop.set)
     budget = Budget(seconds=0.2) if ends == "time_budget" else None
     agent = Agent(ScriptedModel(["Yes."]), guards=Guards(**{kind: [hangs]}, timeout=60), budget=budget)
-    result = await asyncio.wait_for(agent.run("Tea?", cancel=stop), 3)
+    result = await asyncio.wait_for(agent.run("Tea?", cancel=stop), 30)
     assert (result.finish, result.text) == (ends, "")
 
 
@@ -403,6 +403,11 @@ def several(subject: Any, run: Any) -> Any:
     yield
 
 
+class Several:
+    def __call__(self, subject: Any, run: Any) -> Any:
+        yield
+
+
 @pytest.mark.parametrize(
     ("given", "error"),
     [
@@ -410,7 +415,8 @@ def several(subject: Any, run: Any) -> Any:
             {"call": [one]},
             r"Guards\(call=…\): .*one.* cannot be called with two arguments: expected `def guard\(call, ",
         ),
-        ({"reply": [several]}, r"Guards\(reply=…\): .*several.* yields, and a guard returns: expected"),
+        ({"reply": [several]}, r"Guards\(reply=…\): several yields, so calling it does nothing: expected `def guard"),
+        ({"call": [Several()]}, r"Guards\(call=…\): Several yields, so calling it does nothing: expected `def guard"),
         ({"request": one}, r"Guards\(request=.*\): expected a list of functions, such as call=\[guard\]"),
         ({"timeout": 0}, r"Guards\(timeout=0\): expected seconds, more than 0"),
         ({"input": []}, "Guards has no argument 'input'; .*request"),

@@ -207,7 +207,7 @@ def test_a_request_whose_worker_is_killed_from_outside_is_answered(server: Serve
 
 def test_too_many_requests_are_refused_with_when_to_come_back(server: Served) -> None:
     with ThreadPoolExecutor(6) as threads:
-        accepted = [threads.submit(server.run, f"import time; time.sleep(0.8); print({n})") for n in range(6)]
+        accepted = [threads.submit(server.run, f"import time; time.sleep(2); print({n})") for n in range(6)]
         while (state := server.client.get(server.url).json())["running"] < 2 or state["waiting"] < 4:
             time.sleep(0.01)
         assert (state["running"], state["waiting"]) == (2, 4)

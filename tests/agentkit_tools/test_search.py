@@ -198,7 +198,7 @@ def test_no_answer_in_time_is_a_timeout() -> None:
     over = threading.Event()
 
     def late(_: object) -> Page:
-        over.wait(5)
+        over.wait(30)
         return Page({})
 
     async def main(url: str) -> ToolResult:

@@ -71,6 +71,14 @@ def test_nothing_to_say_is_told(say: Say) -> None:
         )
 
 
+def test_an_sdk_that_is_not_installed_is_named(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", "k" * 39)
+    monkeypatch.setitem(sys.modules, "google.genai", None)
+    status, out, err = say("run", "hi", "--model", "gemini:gemini-3.5-flash")
+    assert (status, out) == (2, "")
+    assert err.startswith("agentkit run: gemini:gemini-3.5-flash needs Google's SDK: pip install ")
+
+
 def test_events_are_lines_of_json(say: Say) -> None:
     with ReplayServer([called("add", '{"a": 1, "b": 2}'), said("Three\u202e.")]) as server:
         status, out, _ = say(*asked(server, "1 + 2?", "--json"), *ADD)

@@ -35,7 +35,6 @@ def test_the_demonstration(tmp_path: Path) -> None:
         thread = page.new()
         page.say(thread, setup["suggestions"][0])
         decide_all(page, thread, approved=True)
-        time.sleep(0.1)
         decide_all(page, thread, approved=True)
         messages = page.settled(thread, "idle")
     assert (setup["agent"], setup["model"], setup["format"]) == ("demo", "demo", "native")
@@ -138,7 +137,7 @@ def test_a_key_is_asked_for_and_never_printed(tmp_path: Path) -> None:
         page.http.headers["authorization"] = "Bearer secret-of-ada"
         assert page.ask("GET", "setup")["agent"] == "demo"
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=10)
+        out, err = running.communicate(timeout=60)
     assert page.url == f"http://page.test:{port}"
     assert "secret-of-ada" not in out + err
 
@@ -150,7 +149,7 @@ def test_it_ends_at_once_while_a_page_is_open(tmp_path: Path, sent: signal.Signa
         events.next()
         began = time.monotonic()
         running.send_signal(sent)
-        out, err = running.communicate(timeout=20)
+        out, err = running.communicate(timeout=60)
         assert time.monotonic() - began < 5
     assert "Traceback" not in out + err
 
@@ -162,7 +161,7 @@ def test_the_browser_is_opened(tmp_path: Path) -> None:
     )
     browser.chmod(0o755)
     with opened("--demo", "--open", folder=tmp_path, BROWSER=f"{browser} %s") as (page, _):
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while not (tmp_path / "address").exists():
             assert time.monotonic() < end
             time.sleep(0.02)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,8 @@ def listens(address: str) -> bool:
 
 def test_sigterm_lets_streams_end_under_load() -> None:
     """No new connection is accepted, and twenty streams that run at that time are complete."""
-    answer = chunked(chunk("Hel"), 0.5, chunk("lo."), b"data: [DONE]\n\n")
+    going_on = threading.Event()
+    answer = chunked(chunk("Hel"), going_on, chunk("lo."), b"data: [DONE]\n\n")
     got: list[str] = []
 
     def ask(address: str) -> None:
@@ -76,9 +77,10 @@ def test_sigterm_lets_streams_end_under_load() -> None:
         running.send_signal(signal.SIGTERM)
         until(lambda: not listens(at))
         assert got == []
+        going_on.set()
         for thread in threads:
             thread.join()
-        assert running.wait(5) == -signal.SIGTERM
+        assert running.wait(30) == -signal.SIGTERM
     assert got == ["Hello."] * 20
 
 
@@ -92,7 +94,7 @@ def test_sigterm_ends_a_stream_that_takes_too_long(tmp_path: Path) -> None:
             running.send_signal(signal.SIGTERM)
             with pytest.raises(openai.APIError, match="the gateway is shutting down"):
                 next(stream)
-            assert running.wait(5) == -signal.SIGTERM
+            assert running.wait(30) == -signal.SIGTERM
         until(lambda: upstream.left == 1)
 
 
@@ -290,8 +292,9 @@ def test_opentelemetry_gets_spans_and_figures() -> None:
 
 
 def test_it_starts_fast() -> None:
-    since = time.perf_counter()
+    before = os.times().children_user
     with served("--upstream", "http://127.0.0.1:9", "--format", "raw"):
-        took = time.perf_counter() - since
-    print(f"start: {took:.2f} s")
+        pass
+    took = os.times().children_user - before
+    print(f"start: {took:.2f} s of CPU")
     assert took < 5  # 0.5 s on a quiet machine; this finds a provider's SDK that is loaded

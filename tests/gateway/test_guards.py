@@ -184,22 +184,23 @@ def test_paths_and_methods(guarded: str) -> None:
 def test_more_requests_than_are_answered_at_the_same_time() -> None:
     """One is answered, one waits, and further ones are refused at once."""
     limits = {"concurrent": 1, "queue": 1}
-    got: list[int] = []
+    got: list[httpx2.Response] = []
+    answer = threading.Event()
 
     def ask(address: str) -> None:
-        got.append(post(address).status_code)
+        got.append(post(address, timeout=60))
 
-    with fake_upstream([0.4, *whole(COMPLETION)]) as upstream, gateway(raw(upstream.url, limits=limits)) as at:
-        threads = [threading.Thread(target=ask, args=[at]) for _ in range(2)]
-        for number, thread in enumerate(threads):
+    with fake_upstream([answer, *whole(COMPLETION)]) as upstream, gateway(raw(upstream.url, limits=limits)) as at:
+        threads = [threading.Thread(target=ask, args=[at]) for _ in range(3)]
+        for thread in threads:
             thread.start()
-            until(lambda number=number: len(upstream.requests) >= 1 or number)  # type: ignore[misc]
-        time.sleep(0.1)
-        busy = post(at)
+        until(lambda: got)
+        answer.set()
         for thread in threads:
             thread.join()
+    busy, *others = got
     assert (busy.status_code, busy.headers["retry-after"], busy.json()["error"]["code"]) == (503, "1", "overloaded")
-    assert got == [200, 200]
+    assert [one.status_code for one in others] == [200, 200]
 
 
 def test_a_request_that_waits_too_long() -> None:

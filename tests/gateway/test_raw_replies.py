@@ -199,14 +199,14 @@ def test_a_client_that_leaves_cancels_the_upstream() -> None:
     with fake_upstream(chunked(chunk("Hel"), 30.0, chunk("lo."))) as upstream, gateway(raw(upstream.url)) as at:
         with httpx2.stream("POST", f"{at}/v1/chat/completions", json={**CHAT, "stream": True}) as got:
             assert next(got.iter_lines())
-        until(lambda: upstream.left == 1, 1.0)
+        until(lambda: upstream.left == 1)
 
 
 def test_a_client_that_leaves_before_the_reply_cancels_the_upstream() -> None:
     with fake_upstream([30.0]) as upstream, gateway(raw(upstream.url)) as at:
         with pytest.raises(httpx2.ReadTimeout):
             post(at, timeout=0.2)
-        until(lambda: upstream.left == 1, 1.0)
+        until(lambda: upstream.left == 1)
 
 
 def test_a_client_that_does_not_read_stops_the_upstream() -> None:

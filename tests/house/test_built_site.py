@@ -125,6 +125,7 @@ QUERIES = {
     "token ids": "rollouts-tokens.html",
     "verl": "rollouts-exports.html",
     "langchain": "from_langchain.html",
+    "pydantic ai": "from_pydantic_ai.html",
     "system prompt": "agents.html",
     "budget": "limits.html",
     "context window": "context.html",

@@ -172,13 +172,13 @@ def test_a_run_is_a_coroutine_in_every_way_that_counts() -> None:
         made = agent()
         task = asyncio.create_task(made.run("hi"))
         group = await asyncio.gather(made.run("hi"), made.run("hi"))
-        return [(await task).text, *(one.text for one in group), (await asyncio.wait_for(made.run("hi"), 5)).text]
+        return [(await task).text, *(one.text for one in group), (await asyncio.wait_for(made.run("hi"), 30)).text]
 
     says = ScriptedModel(lambda request: "Hello.")
     assert asyncio.iscoroutine(waiting := Agent(says).run("hi"))
     assert inspect.isawaitable(waiting)
     assert asyncio.run(waiting).text == "Hello."
-    assert asyncio.run(asyncio.wait_for(Agent(says).run("hi"), 5)).text == "Hello."
+    assert asyncio.run(asyncio.wait_for(Agent(says).run("hi"), 30)).text == "Hello."
 
 
 def test_nobody_awaits_a_run() -> None:

@@ -13,6 +13,7 @@ import importlib
 import importlib.util
 import inspect
 import pickle
+import pkgutil
 import re
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from typing import Any, Protocol, runtime_checkable
 import pytest
 
 import agentkit
+import agentkit_tools
 from agentkit import (
     Agent,
     FilePart,
@@ -153,6 +155,8 @@ ROWS = [
     ("registry.add(ask)", "'ToolRegistry' object has no attribute 'add': write registry.register(function), or register_tool(MyTool)"),
     ("answer.data", "'ToolResult' object has no attribute 'data'; did you mean 'output'?"),
     ("answer.is_error", "'ToolResult' object has no attribute 'is_error': write `result.error is not None`, or `not result.ok`"),
+    ("context.agent", "'ToolContext' object has no attribute 'agent': write context.run.agent"),
+    ("call.args_as_dict()", "'ToolCall' object has no attribute 'args_as_dict'; did you mean 'arguments'?"),
     ("context.deps", "'ToolContext' object has no attribute 'deps'; did you mean 'state'?"),
     ("Text('a').delta", "'Text' object has no attribute 'delta'; did you mean 'text'?"),
     ("Text('a').type", "'Text' object has no attribute 'type': check its class: isinstance(event, Text), or `match`; the classes are in agentkit.events"),
@@ -211,6 +215,13 @@ IMPORTS = [
     ("agentkit.agent", "ToolCompleted", ": it is in agentkit.events: from agentkit.events import ToolCompleted"),
     ("agentkit.threads", "SQLiteSession", ": conversations are kept by agentkit.ThreadManager"),
     ("agentkit.testing", "TestModel", ": write agentkit.testing.ScriptedModel"),
+    ("agentkit", "ToolReturn", ": write agentkit.ToolResult"),
+    ("agentkit", "PrefixedToolset", ": write @openapi_schema above a method, or pass the function itself: Agent(model, [function])"),
+    ("agentkit", "ToolDenied", ": write agent.run(result, decisions={call.id: agentkit.Approved()}), or Denied('…')"),
+    ("agentkit", "UnexpectedModelBehavior", ": write agentkit.OutputError, which result.output raises if there is none"),
+    ("agentkit", "ModelMessagesTypeAdapter", ": write agentkit.agent.dicts_from(messages), or keep them in an agentkit.ThreadManager"),
+    ("agentkit", "AgentStreamEvent", ": write agentkit.events.Event, or one of its classes"),
+    ("agentkit", "InstrumentationSettings", ": write agentkit.Agent(…, hooks=[agentkit.telemetry.OpenTelemetry()])"),
 ]  # fmt: skip
 
 
@@ -252,6 +263,7 @@ def test_no_words_name_what_there_is_not() -> None:
         name for module in (*HOMES.values(), "asyncio", "dataclasses") for name in dir(importlib.import_module(module))
     }
     there |= {name for home in HOMES.values() for name in home.split(".")} | {"OPENAPI", "XML"}
+    there |= {one.name for package in (agentkit, agentkit_tools) for one in pkgutil.iter_modules(package.__path__)}
     for words in (*(ours for _, _, ours in FOREIGN_NAMES), *FOREIGN.values()):
         assert {name for name in re.findall(r"\w\.(\w+)", words) if name not in there} == set(), words
 

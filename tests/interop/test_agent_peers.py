@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from peer_tools import Adder, fail, search
 
-from agentkit import ToolResult, openapi_schema
+from agentkit import Agent, ToolResult, openapi_schema
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.interop.langchain import to_langchain
 from agentkit.interop.openai_agents import to_openai_agents
@@ -17,6 +17,7 @@ from agentkit.interop.pydantic_ai import to_pydantic_ai
 from agentkit.interop.skyrl import to_skyrl
 from agentkit.interop.trl import to_trl_environment
 from agentkit.messages import ImagePart
+from agentkit.testing import ScriptedModel
 
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("ignore")]
 
@@ -186,6 +187,18 @@ def returns(tools: Any, calls: list[tuple[str, dict[str, Any]]]) -> list[Any]:
     history = asyncio.run(agent.run("go")).all_messages()
     kinds = ("tool-return", "retry-prompt")
     return [part for message in history for part in message.parts if part.part_kind in kinds]
+
+
+def test_what_belongs_to_pydantic_ai_is_named_as_ours(pydantic_ai: Any) -> None:
+    def look(ctx: pydantic_ai.RunContext[int], at: str) -> str:
+        return at
+
+    with pytest.raises(SchemaError, match=r"uses 'RunContext', .* write ctx: ToolContext, and read ctx.state"):
+        Agent(ScriptedModel([]), [look])
+    with pytest.raises(SchemaError, match=r"is not a type: write .*output_type=YourType, output_mode='tool'"):
+        Agent(ScriptedModel([]), output_type=pydantic_ai.ToolOutput(int))
+    with pytest.raises(ConfigError, match=r"found DocumentUrl .*; write agentkit.FilePart"):
+        Agent(ScriptedModel([])).run_sync(["What is this?", pydantic_ai.DocumentUrl("https://a.org/b.pdf")])
 
 
 def test_pydantic_ai_runs_our_tools_and_keeps_their_state(pydantic_ai: Any) -> None:

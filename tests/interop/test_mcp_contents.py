@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 pytest.importorskip("mcp", reason="the official SDK is not installed: agentkit-calls[mcp]")
 
+import mcp_contents
 from mcp_http import served
 from mcp_kit import SUPPORT, acall, call, raw
 
@@ -49,8 +51,9 @@ def test_resources_and_templates_are_listed_with_what_is_hostile_in_them_made_vi
     )
 
 
-def test_only_a_server_that_knows_no_templates_has_none(tmp_path: Path) -> None:
-    with contents(tmp_path) as server:
+def test_only_a_server_that_knows_no_templates_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_contents, "FOLDER", tmp_path)
+    with served(mcp_contents.SERVER) as url, MCPTools(url, name="memo") as server:
         (tmp_path / "no_templates").write_text("-32601")  # there is no such method
         assert [one.uri for one in asyncio.run(server.resources())] == ["memo://notes", "memo://dot"]
         (tmp_path / "no_templates").write_text("-32603")  # an error inside the server
@@ -82,12 +85,30 @@ def test_what_cannot_be_read_raises(memo: MCPTools, uri: str, said: str) -> None
     assert str(raised.value).startswith(said)
 
 
-def test_a_server_without_resources_or_prompts_says_so(tmp_path: Path) -> None:
+def test_a_read_that_fails_took_no_effect_and_the_next_one_connects_again(tmp_path: Path) -> None:
+    with contents(tmp_path) as server:
+        with pytest.raises(ConfigError) as raised:
+            asyncio.run(server.read_resource("memo://exit"))
+        assert str(raised.value) == (
+            "MCP server 'memo': cannot read 'memo://exit': the connection to the MCP server was lost: Connection "
+            "closed; it exited with status 9; the next call connects again"
+        )
+        assert asyncio.run(server.read_resource("memo://day/1")).ok
+
+
+def test_a_list_that_a_server_does_not_have_is_empty(tmp_path: Path) -> None:
     with raw(tmp_path, "look") as server:
-        with pytest.raises(ConfigError, match="MCP server 'raw': cannot list its resources: "):
-            asyncio.run(server.resources())
-        with pytest.raises(ConfigError, match="MCP server 'raw': cannot list its prompts: "):
-            asyncio.run(server.prompts())
+        assert asyncio.run(server.resources()) == asyncio.run(server.prompts()) == ()
+
+
+def test_a_server_of_prompts_alone_is_used_and_left() -> None:
+    from mcp_contents import PROMPTS
+
+    with served(PROMPTS) as url, MCPTools(url, name="prompts") as server:
+        assert [one.name for one in asyncio.run(server.prompts())] == ["review"]
+        assert ToolRegistry(server).tools == {}
+        assert "MCP prompts" in [thread.name for thread in threading.enumerate()]
+    assert "MCP prompts" not in [thread.name for thread in threading.enumerate()]
 
 
 @pytest.mark.parametrize("format", [None, "hermes"])
@@ -105,11 +126,6 @@ def test_a_model_reads_resources_with_tools_and_nothing_in_them_is_a_call(memo: 
     assert read.text == f"of memo://day/1: {CALL}"
     assert (failed.error, "cannot read 'file:///x'" in failed.text) == ("tool_error", True)
     assert (result.text, len(model.requests)) == ("Done.", 4)
-
-
-def test_without_the_setting_a_model_gets_only_the_servers_own_tools(tmp_path: Path) -> None:
-    with contents(tmp_path) as server:
-        assert list(ToolRegistry(server).tools) == ["memo_count"]
 
 
 def test_a_servers_tool_does_not_shadow_ours(tmp_path: Path) -> None:
@@ -159,27 +175,10 @@ def test_wrong_calls_of_the_contents_of_a_server(memo: MCPTools) -> None:
         memo.prompt("review", code="x")  # type: ignore[call-arg, unused-coroutine]
 
 
-def test_a_prompt_whose_declaration_changes_is_disabled_until_it_is_accepted(tmp_path: Path) -> None:
-    pins = tmp_path / "pins.json"
-    with contents(tmp_path, pins=pins) as server:
-        asyncio.run(server.prompts())
-    (tmp_path / "changed").touch()
-    with contents(tmp_path, pins=pins) as server:
-        assert ToolRegistry(server).tools.keys() == {"memo_count"}  # what is pinned of its tools is still there
-        assert asyncio.run(server.prompts()) == ()
-        with pytest.raises(ConfigError, match="its declaration has changed"):
-            asyncio.run(server.prompt("review", {"code": "x"}))
-        assert "+description: Reviews and sends." in server.changed_prompts["review"]
-        server.accept_prompt("review")
-        assert [prompt.description for prompt in asyncio.run(server.prompts())] == ["Reviews and sends."]
-        with pytest.raises(ConfigError, match="the prompt 'review' has not changed; changed: none"):
-            server.accept_prompt("review")
-
-
 def test_over_http_too() -> None:
-    from mcp_contents import SERVER
-
-    with served(SERVER) as url, MCPTools(url, name="memo") as server:
+    """Without the setting a model gets only the server's own tools."""
+    with served(mcp_contents.SERVER) as url, MCPTools(url, name="memo") as server:
+        assert list(ToolRegistry(server).tools) == ["memo_count"]
         assert [one.uri for one in asyncio.run(server.resources())] == [
             "memo://notes",
             "memo://dot",

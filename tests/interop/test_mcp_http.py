@@ -19,7 +19,8 @@ from agentkit import ToolRegistry
 from agentkit.errors import ConfigError
 from agentkit.interop.mcp import MCPTools
 from agentkit.interop.mcp.endpoints import endpoint
-from agentkit.interop.mcp.session import CallFailed, Session, SessionOptions
+from agentkit.interop.mcp.mcp_options import MCPOptions
+from agentkit.interop.mcp.session import CallFailed, Session
 
 CANARY = "canary-7f3a9b21c4"
 
@@ -71,10 +72,10 @@ def test_512_calls_in_flight_through_one_session_are_all_answered() -> None:
         ("large", "the answer is larger than 1,000,000 bytes"),
         ("values", "its answer has more than 200,000 values"),
         ("events", "its answer has more than 200,000 values"),
-        ("truncated", "the call may have taken effect, but its answer did not arrive: "),
+        ("truncated", "the call may have taken effect, but the answer did not arrive: "),
         ("key", "answered with HTTP 401 Unauthorized: invalid_token"),
         ("limit", 'slow down: {"seconds": 5}'),
-        ("hang_up", "the connection to the MCP server was lost during this call, which may have taken effect"),
+        ("hang_up", "the call may have taken effect, but the connection to the MCP server was lost: "),
         ("redirect", "Redirect to http://127.0.0.1:9/mcp not followed"),
     ],
 )
@@ -95,7 +96,7 @@ def test_a_call_that_begins_while_another_breaks_the_session_is_answered(passes:
     from mcp import Client
 
     async def main(url: str) -> str:
-        session = Session(endpoint(url, None, None, None), SessionOptions(), lambda tools: None, lambda tool, why: None)
+        session = Session(endpoint(url, None, None, None), MCPOptions(), lambda tools: None, lambda tool, why: None)
         connection = await session.open()
 
         async def look(client: Client) -> str:
@@ -108,7 +109,7 @@ def test_a_call_that_begins_while_another_breaks_the_session_is_answered(passes:
         try:
             return await beginning
         except CallFailed as e:
-            return "to be sent again" if not e.sent else str(e)
+            return "to be sent again" if e.why == "unsent" else str(e)
         finally:
             await session.close()
 
@@ -176,7 +177,7 @@ def test_a_server_killed_during_a_call_and_started_again(tmp_path: Path) -> None
             running.kill()
             return (await waiting).error
 
-        assert "the connection to the MCP server was lost during this call" in str(asyncio.run(main()))
+        assert "the connection to the MCP server was lost: " in str(asyncio.run(main()))
         assert "cannot connect to http://127.0.0.1" in str(call(tools, "x_look").error)
         port = int(url.split(":")[2].split("/")[0])
         with process("slow_tools:tools", tmp_path, port):

@@ -177,8 +177,8 @@ def test_a_server_that_exits_during_a_call_is_started_again_for_the_next(tmp_pat
 
         lost = asyncio.run(both())
         said = (
-            "the connection to the MCP server was lost during this call, which may have taken effect: Connection "
-            "closed; it exited with status 9; its last words: out of memory; the next call connects again"
+            "the call may have taken effect, but the connection to the MCP server was lost: Connection closed; it "
+            "exited with status 9; its last words: out of memory; the next call connects again"
         )
         assert lost == [said, said]
         assert call(tools, "raw_look").ok
@@ -326,7 +326,7 @@ def test_what_a_server_started_and_left_its_group_ends_with_it(tmp_path: Path) -
     with raw(tmp_path, "leave") as server:
         pid = json.loads(call(ToolRegistry(server), "raw_leave").text)["left"]
         os.kill(pid, 0)
-    deadline = time.monotonic() + 5  # whoever has inherited it must still reap it
+    deadline = time.monotonic() + 30  # whoever has inherited it must still reap it
     while alive(pid) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not alive(pid)

@@ -180,7 +180,7 @@ def test_row_39_a_tool_that_is_declared_twice_counts_once(tmp_path: Path) -> Non
 def test_row_40_the_exact_command_is_shown_and_can_be_refused(tmp_path: Path) -> None:
     shown: list[str] = []
     server = raw(tmp_path, "read", approve=lambda command: shown.append(command) is not None, env={"API_KEY": CANARY})
-    with pytest.raises(ConfigError, match="its command was refused"):
+    with pytest.raises(ConfigError, match=r"^MCP server [^:]*: not started, because its command was refused"):
         ToolRegistry(server)
     assert (len(shown), notes(tmp_path)) == (1, [])
     assert str(tmp_path / "tools.json") in shown[0]

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -52,7 +53,7 @@ def nobodys_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def no_thread_is_left() -> Iterator[None]:
     yield
     for thread in [one for one in threading.enumerate() if one.name == THREAD]:
-        thread.join(5)
+        thread.join(30)
         assert not thread.is_alive()
 
 
@@ -68,7 +69,7 @@ async def first(events: AsyncGenerator[Event, None], count: int) -> list[Event]:
 def test_leaving_a_stream_closes_its_connection() -> None:
     with converse_server(Answer(BEGIN + delta(0, text="Hello"), hangs="at the end")) as server:
         assert asyncio.run(first(server.model().stream(ASKED), 1)) == [Text("Hello")]
-        assert server.left.wait(5)
+        assert server.left.wait(30)
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -76,14 +77,14 @@ def test_leaving_a_stream_closes_its_connection() -> None:
 def test_cancelling_closes_the_connection(hangs: Literal["at the start", "at the end"], stream: bool) -> None:
     async def cancel() -> None:
         asking = asyncio.create_task(anext(server.model().stream(ModelRequest([user("Hi")], stream=stream))))
-        await asyncio.to_thread(server.asked.wait, 5)
+        await asyncio.to_thread(server.asked.wait, 30)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
 
     with converse_server(Answer(BEGIN, hangs=hangs)) as server:
         asyncio.run(cancel())
-        assert server.left.wait(5)
+        assert server.left.wait(30)
 
 
 def test_a_stream_that_nobody_reads_waits() -> None:
@@ -270,6 +271,32 @@ def test_requests_are_signed_with_botos_credentials_and_none_is_shown(
         assert secret not in f"{error} {error.body} {error.__cause__!r} {vars(error.__cause__)} {caplog.text}"
 
 
+def test_renewed_credentials_are_hidden_by_the_one_filter(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    soon = datetime.now(UTC) + timedelta(minutes=5)  # so close to their end that boto3 renews them for each request
+    issue = tmp_path / "issue.sh"
+    issue.write_text(
+        f"""echo >> {tmp_path}/issued; n=$(wc -l < {tmp_path}/issued)
+        printf '{{"Version": 1, "AccessKeyId": "AKIA12345%d", "SecretAccessKey": "the-secret-key-%d",' $n $n
+        printf '"SessionToken": "the-session-token-%d", "Expiration": "{soon.isoformat()}"}}' $n"""
+    )
+    (tmp_path / "config").write_text(f"[default]\nregion = eu-west-1\ncredential_process = sh {issue}\n")
+    caplog.set_level(logging.DEBUG)
+    signing = logging.getLogger("botocore.auth")
+    with converse_server(*[Answer(HELLO)] * 5) as server:
+        asked = server.model(api_key=None)
+        filters = len(signing.filters)
+        for _ in range(5):
+            events_of(asked)
+        signed = [one["headers"]["X-Amz-Security-Token"] for one in server.requests]
+    assert len(set(signed)) == 5
+    assert len(signing.filters) == filters
+    assert "the-session-token" not in caplog.text
+    signing.debug(signed[-1])
+    assert signed[-1] not in caplog.text
+
+
 @pytest.mark.parametrize(
     ("path", "region"),
     [("/bedrock-runtime.us-west-2.amazonaws.com", "us-west-2"), ("/bedrock.example.com", "eu-west-1")],
@@ -347,3 +374,26 @@ def test_calls_as_text() -> None:
     assert result.text == "Hello"
     assert all("toolConfig" not in body for body in bodies)
     assert "3" in bodies[1]["messages"][-1]["content"][0]["text"]
+
+
+# ---------------------------------------------------------------- thinking
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("eu.anthropic.claude-sonnet-5", True),
+        ("arn:aws:bedrock:us-east-1:1:inference-profile/global.anthropic.claude-sonnet-5", True),
+        ("us.amazon.nova-2-lite-v1:0", False),
+        ("moonshotai.kimi-k2.5", False),
+        ("arn:aws:bedrock:us-east-1:1:application-inference-profile/abc", False),
+    ],
+)
+def test_thinking_goes_back_to_the_models_of_its_maker(name: str, kept: bool) -> None:
+    thought = delta(0, reasoningContent={"text": "Hm."}) + delta(0, reasoningContent={"signature": "SIG"}) + stop(0)
+    reply = BEGIN + thought + delta(1, text="Hello") + stop(1) + end("end_turn")
+    with converse_server(Answer(reply), Answer(HELLO)) as server:
+        said = Agent(server.model()).run_sync("Hi").messages
+        events_of(server.model(name), [*said, user("Go on")])
+    thinking = {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "SIG"}}}
+    assert server.requests[1]["body"]["messages"][1]["content"] == [thinking] * kept + [{"text": "Hello"}]

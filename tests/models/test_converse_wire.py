@@ -59,6 +59,11 @@ def test_streamed_text_and_usage() -> None:
     ) == [Text("Hello"), Usage(17, 7, 5, 2), Finish("stop", "end_turn")]
 
 
+def test_the_end_of_a_whole_response_ends_it() -> None:
+    whole = {"output": {"message": {"content": [{"text": "Hi"}]}}}
+    assert read(*events_of(whole)) == [Text("Hi"), Finish("unknown", None)]
+
+
 def test_thinking_keeps_its_signature_and_its_encrypted_bytes() -> None:
     assert read(
         delta(0, reasoningContent={"text": "Let me "}),

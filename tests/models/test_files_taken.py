@@ -181,3 +181,20 @@ def test_a_file_in_a_result_of_a_message_dict_is_refused() -> None:
 def test_a_model_that_is_asked_says_what_it_takes() -> None:
     with pytest.raises(ConfigError, match="openai:gpt-5: takes no video"):
         Agent(model("openai:gpt-5", api_key="k")).run_sync(["What happens?", VIDEO])
+
+
+def test_the_log_says_once_in_a_run_that_an_old_file_is_not_sent(caplog: pytest.LogCaptureFixture) -> None:
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    calls = [{"type": "tool_use", "id": id, "name": "look", "input": {}} for id in "ab"]
+    done = {"type": "message", "content": [{"type": "text", "text": "Seen."}], "stop_reason": "end_turn"}
+    tape = Replay([*({"type": "message", "content": [one], "stop_reason": "tool_use"} for one in calls), done])
+    said: list[Message] = [user("Listen", WAV), AssistantMessage("A song."), user("Look")]
+    Agent(tape.model("anthropic:m"), [look]).run_sync(said)
+    named = [request["messages"][0]["content"][1] for request in tape.requests]
+    assert named == [{"type": "text", "text": "[audio, not shown to you: audio/wav]"}] * 3
+    assert caplog.messages == [
+        "anthropic:m does not take a file, which is named in words: [audio, not shown to you: audio/wav]"
+    ]

@@ -36,6 +36,10 @@ HI: dict[str, Any] = {
     "anthropic": {"type": "message", "content": [{"type": "text", "text": "Hi"}], "stop_reason": "end_turn"},
 }
 NO = {"error": {"message": "No."}}
+QUOTA = {"error": {"message": "You exceeded your current quota.", "code": "insufficient_quota"}}
+CREDIT = {
+    "error": {"message": "Your credit balance is too low to access the Anthropic API.", "type": "invalid_request_error"}
+}
 LONG = {"error": {"message": "prompt is too long: 300000 tokens", "type": "invalid_request_error"}}
 HEL = b'data: {"choices": [{"index": 0, "delta": {"content": "Hel"}}]}\n\n'
 
@@ -68,12 +72,14 @@ def server(prefix: str, *answers: Sequence[Step], **settings: Any) -> Iterator[S
 @pytest.mark.parametrize(
     "failing",
     [
-        *(whole(NO, status) for status in (408, 429, 500, 502, 503, 504, 529)),
+        *(whole(NO, status) for status in (402, 408, 429, 500, 502, 503, 504, 529)),
         whole(LONG, 400),
+        whole(QUOTA, 429),
+        whole(CREDIT, 400),
         whole(b"<html>Maintenance</html>"),
         [head()],
     ],
-    ids=["408", "429", "500", "502", "503", "504", "529", "too long", "a page", "broken off"],
+    ids=["402", "408", "429", "500", "502", "503", "504", "529", "too long", "quota", "credit", "a page", "broken off"],
 )
 def test_the_next_one_answers_where_the_first_fails(prefix: str, failing: Sequence[Step]) -> None:
     with server(prefix, failing) as first, server("anthropic", whole(HI["anthropic"])) as second:
@@ -88,7 +94,7 @@ def test_the_next_one_answers_where_the_first_fails(prefix: str, failing: Sequen
 @pytest.mark.parametrize(
     ("prefix", "refusal", "kind"),
     [("openai", whole(NO, 401), "authentication"), ("anthropic", whole(NO, 400), "bad_request"),
-     ("responses", whole(NO, 404), "not_found"), ("openai", whole(NO, 402), "permission")],
+     ("responses", whole(NO, 404), "not_found"), ("openai", whole(NO, 403), "permission")],
 )  # fmt: skip
 def test_a_wrong_key_or_request_is_raised(prefix: str, refusal: Sequence[Step], kind: str) -> None:
     with server(prefix, refusal) as first, server("openai", whole(HI["openai"])) as second:

@@ -245,7 +245,6 @@ def test_arguments_in_pieces_do_not_run() -> None:
         {"executableCode": {"language": "PYTHON", "code": "1"}, **SIGNED},
         {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
         {"inlineData": {"mimeType": "image/png", "data": "cG5n"}},
-        {"text": "", **SIGNED},
         {"somethingNew": {"a": [1]}},
     ],
 )
@@ -307,6 +306,25 @@ def test_a_response_without_an_end_is_interrupted() -> None:
     assert (error.kind, "the stream ended before the response did" in str(error)) == ("connection", True)
 
 
+def test_words_after_an_end_need_an_end_too() -> None:
+    stamped, cut = whole({"text": "Hel"}), whole({"text": "lo"}, finishReason="")
+    events, error = answer(Replay([sse(stamped, cut)]).model("gemini:m"))
+    assert (events, error and error.kind) == ([Text("Hello")], "connection")
+
+
+def test_a_call_after_an_end() -> None:
+    tape = Replay([sse(whole({"text": "I add."}), whole({"functionCall": {"name": "add", "args": {"a": 1}}}))])
+    call = ToolCall("", "add", {"a": 1}, None, '{"a": 1}')
+    assert events_of(tape.model("gemini:m"))[-2:] == [CallEnd(0, call), Finish("tool_calls", "STOP")]
+
+
+def test_the_end_of_a_whole_response_ends_it() -> None:
+    assert read({"text": "Hi"}, finishReason=None) == [Text("Hi"), Finish("unknown", None)]
+    _, error = answer(Replay([{"usageMetadata": {"promptTokenCount": 5}}]).model("gemini:m", max_retries=0))
+    assert error is not None
+    assert error.kind == "connection"
+
+
 class Adder:
     """Adds."""
 
@@ -328,6 +346,21 @@ def test_a_call_that_google_could_not_read_is_asked_for_again() -> None:
     tape = Replay([sse(malformed), sse(whole({"text": "Two."}))])
     assert Agent(tape.model("gemini:m"), Adder()).run_sync("1 + 1?").output == "Two."
     tape.assert_finished()
+
+
+@pytest.mark.parametrize("part", [{"text": "", **SIGNED}, SIGNED])
+def test_a_signature_alone_is_encrypted_thinking_and_goes_back(part: dict[str, Any]) -> None:
+    assert read(part) == [ProviderBlock("gemini", part, thinking=True), Finish("stop", "STOP")]
+    said = AssistantMessage((TextPart("a"), ThinkingPart("", "gemini", part)))
+    assert gemini_contents([user("Hi"), said], "gemini")[1]["parts"] == [{"text": "a"}, {"text": "", **SIGNED}]
+
+
+def test_a_reply_of_a_signature_and_ratings_is_empty() -> None:
+    """Gemini 3 ends its replies with such a part."""
+    empty = whole({"text": "", **SIGNED}, safetyRatings=[{"category": "HARM", "probability": "LOW"}])
+    tape = Replay([sse(empty), sse(whole({"text": "Two."}))])
+    assert Agent(tape.model("gemini:gemini-3-x")).run_sync("1 + 1?").output == "Two."
+    assert tape.requests[1]["contents"][-1]["parts"] == [{"text": "Your reply was empty. Answer, or call a tool."}]
 
 
 def test_only_the_first_candidate_is_read() -> None:

@@ -74,7 +74,7 @@ class Wire(NamedTuple):
     files: FilesTaken
 
     def sent(self, said: Sequence[Message], provider: str) -> list[dict[str, Any]]:
-        return self.make(fit_files("m", said, self.files), provider)
+        return self.make(fit_files("m", ModelRequest(said), self.files), provider)
 
 
 def converse(said: Sequence[Message], provider: str) -> list[dict[str, Any]]:
@@ -229,5 +229,5 @@ def test_the_other_messages_are_the_same_objects() -> None:
         user("Hi", ImagePart(b"png")),
         AssistantMessage("Hi."),
     ]
-    fitted = fit_files("m", said, bedrock_body.FILES)
+    fitted = fit_files("m", ModelRequest(said), bedrock_body.FILES)
     assert [one is other for one, other in zip(fitted, said, strict=True)] == [False, True, True, True]

@@ -27,6 +27,7 @@ from agentkit.toolspec import ToolSpec
 PREFIXES = ["openai", "responses", "anthropic", "gemini"]
 REFUSED = {"type": "error", "error": {"type": "some_error", "message": "No."}}
 KEY = "canary-0123456789abcdef"
+NO_CREDIT = "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing."
 
 GOOD: dict[str, dict[str, Any]] = {
     "openai": {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]},
@@ -82,7 +83,7 @@ class Sleeps:
 STATUSES = [
     (400, "bad_request"),
     (401, "authentication"),
-    (402, "permission"),
+    (402, "billing"),
     (403, "permission"),
     (404, "not_found"),
     (408, "timeout"),
@@ -246,7 +247,7 @@ def test_stream_that_ends_before_its_first_event_is_retried() -> None:
         ({"type": "rate_limit_error", "code": "1302"}, "rate_limit"),
         ({"type": "ThrottlingException"}, "rate_limit"),
         ({"type": "invalid_request_error", "code": "a_new_code"}, "bad_request"),
-        ({"type": "insufficient_quota", "code": "insufficient_quota"}, "permission"),
+        ({"type": "insufficient_quota", "code": "insufficient_quota"}, "billing"),
         ({"type": "a_new_type", "code": "a_new_code"}, "stream"),
     ],
 )
@@ -325,10 +326,21 @@ def test_lasting_failures_are_not_tried_again(status: int) -> None:
     assert sleeps.seconds == []
 
 
-def test_no_credit_left_is_not_tried_again() -> None:
-    body = {"error": {"code": "insufficient_quota", "type": "insufficient_quota", "message": "No credit."}}
-    error = refusal(Replay([Recording(body, 429), GOOD["openai"]]), "openai", max_retries=2)
-    assert (error.kind, error.code) == ("rate_limit", "insufficient_quota")
+@pytest.mark.parametrize(
+    ("prefix", "status", "error"),
+    [
+        ("openai", 429, {"code": "insufficient_quota", "type": "insufficient_quota", "message": "No credit."}),
+        ("openai", 429, {"code": None, "type": "insufficient_quota", "message": "You exceeded your current quota."}),
+        ("openai", 402, {"code": 402, "message": "This request requires more credits."}),
+        ("openai", 402, {"code": "invalid_request_error", "type": "unknown_error", "message": "Insufficient Balance"}),
+        ("anthropic", 402, {"type": "billing_error", "message": "Check your payment details."}),
+        ("anthropic", 400, {"type": "invalid_request_error", "message": NO_CREDIT}),
+    ],
+    ids=["openai", "openai-type", "openrouter", "deepseek", "anthropic", "anthropic-400"],
+)
+def test_no_credit_left_is_not_tried_again(prefix: str, status: int, error: dict[str, Any]) -> None:
+    tape = Replay([Recording({"type": "error", "error": error}, status), GOOD[prefix]])
+    assert (refusal(tape, prefix, max_retries=2).kind, len(tape.requests)) == ("billing", 1)
 
 
 def test_retries_end() -> None:

@@ -253,7 +253,7 @@ def test_a_source_of_ids_that_raises_ends_the_turn_with_its_error() -> None:
                 pass
 
     with pytest.raises(LookupError, match="no more ids"):
-        run(asyncio.wait_for(main(), 5))
+        run(asyncio.wait_for(main(), 30))
 
 
 # ---------------------------------------------------------------- one answer each, in call order
@@ -1261,7 +1261,7 @@ for _ in range(5):
         said.append(use())
     threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
     [thread.start() for thread in threads]
-    [thread.join(10) for thread in threads]
+    [thread.join(30) for thread in threads]
     os._exit(said != ["end"] * 4)
 os._exit(0)
 """

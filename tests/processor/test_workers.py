@@ -85,7 +85,7 @@ LOST = (
 async def test_when_every_thread_is_lost_the_next_tool_is_told_so_at_once(tools: Tools, pool: Workers) -> None:
     stuck = await called(tools, "never", "never")
     assert [r.error for r in stuck.results] == ["timeout", "timeout"]
-    turn = await asyncio.wait_for(called(tools, "quick", "on_the_loop", timeout=None), 5)
+    turn = await asyncio.wait_for(called(tools, "quick", "on_the_loop", timeout=None), 30)
     assert [(r.error, r.text) for r in turn.results] == [("limit", LOST), (None, "on the loop")]
     assert tools.began == ["never", "never"]
     tools.gate.set()
@@ -103,7 +103,7 @@ async def test_those_in_line_are_told_when_the_last_thread_is_lost(tools: Tools,
         async for _ in line:
             pass
 
-    await asyncio.wait_for(asyncio.gather(read(), stuck), 5)
+    await asyncio.wait_for(asyncio.gather(read(), stuck), 30)
     assert [(r.error, r.text) for r in line.results] == [("limit", LOST)]
 
 

@@ -37,7 +37,7 @@ async def double(value: Any) -> Any:
 
 
 def run(main: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(main, 10))
+    return asyncio.run(asyncio.wait_for(main, 60))
 
 
 def joined() -> tuple[Wire, Client]:

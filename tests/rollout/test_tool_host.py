@@ -47,7 +47,7 @@ def host(idle: float = 60.0) -> ToolHost:
 
 
 def run(main: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(main, 10))
+    return asyncio.run(asyncio.wait_for(main, 60))
 
 
 def test_two_trajectories_have_an_instance_each_and_all_four_kwargs_arrive() -> None:

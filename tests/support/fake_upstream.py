@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-Step = bytes | float
+Step = bytes | float | threading.Event
 """Bytes to send, or seconds to wait; the connection is closed after the last step."""
 
 
@@ -64,6 +64,8 @@ class FakeUpstream:
                 writer.write(step)
                 await writer.drain()
                 self.sent += 1
+            elif isinstance(step, threading.Event):
+                await asyncio.to_thread(step.wait)
             else:
                 await asyncio.wait([gone], timeout=step)
             if gone.done():
@@ -90,12 +92,12 @@ def fake_upstream(*answers: Sequence[Step], upstream: FakeUpstream | None = None
     over = asyncio.Event()
     thread = threading.Thread(target=lambda: loop.run_until_complete(upstream.run(started.set, over)), daemon=True)
     thread.start()
-    started.wait(10)
+    started.wait(30)
     try:
         yield upstream
     finally:
         loop.call_soon_threadsafe(over.set)
-        thread.join(10)
+        thread.join(30)
         loop.close()
 
 

@@ -78,7 +78,7 @@ def gateway(
             yield address_of(listening)
         finally:
             server.should_exit = True
-            thread.join(10)
+            thread.join(30)
             runner.close()
 
 

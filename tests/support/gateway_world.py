@@ -69,7 +69,7 @@ class World:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         try:
             writer.write(b"".join(pieces))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 return await reader.read(-1)
         finally:
             writer.close()

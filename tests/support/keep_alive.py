@@ -57,7 +57,7 @@ class KeepAlive:
         self._counting = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def all_closed(self, within: float = 5.0) -> bool:
+    def all_closed(self, within: float = 30.0) -> bool:
         """Whether the clients have closed all connections; it takes a moment to be seen here."""
         ends = time.monotonic() + within
         while self.open and time.monotonic() < ends:

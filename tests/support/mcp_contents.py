@@ -1,13 +1,13 @@
 """An MCP server by the official SDK with resources, templates and prompts, over stdio, for the tests of the client.
 
-Its folder decides what it declares: with a file `changed` in it, the prompt's description is another one; a file
-`no_templates` has the code of the error that answers a request for the templates.
+A file `no_templates` in its folder has the code of the error that answers a request for the templates.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,8 @@ async def list_templates(context: Any, params: Any) -> types.ListResourceTemplat
 
 async def read_resource(context: Any, params: Any) -> types.ReadResourceResult:
     uri = str(params.uri)
+    if uri == "memo://exit":
+        os._exit(9)
     if uri == "memo://many":
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, text="x")] * 2_001)
     if uri == "memo://dot":
@@ -62,9 +64,8 @@ async def read_resource(context: Any, params: Any) -> types.ReadResourceResult:
 
 
 async def list_prompts(context: Any, params: Any) -> types.ListPromptsResult:
-    about = "Reviews and sends." if (FOLDER / "changed").exists() else "Reviews code."
     code = types.PromptArgument(name="code", description="the code", required=True)
-    return types.ListPromptsResult(prompts=[types.Prompt(name="review", description=about, arguments=[code])])
+    return types.ListPromptsResult(prompts=[types.Prompt(name="review", description="Reviews code.", arguments=[code])])
 
 
 async def get_prompt(context: Any, params: Any) -> types.GetPromptResult:
@@ -105,6 +106,7 @@ SERVER = Server(
     on_list_tools=list_tools,
     on_call_tool=call_tool,
 )
+PROMPTS = Server("prompts", on_list_prompts=list_prompts, on_get_prompt=get_prompt)
 
 
 async def main() -> None:

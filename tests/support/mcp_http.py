@@ -32,7 +32,7 @@ def served(tools: Any, **options: Any) -> Iterator[str]:
             yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
         finally:
             server.should_exit = True
-            thread.join(10)
+            thread.join(30)
 
 
 @contextmanager

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
 from browser import chromium
 from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Error, Locator, Page, Request, expect
 
-SECONDS: Final = 15.0  # that a state may take to show: a busy machine
+SECONDS: Final = 60.0  # that a state may take to show: a busy machine
 
 
 def opened(**options: Any) -> BrowserContext:
@@ -84,18 +85,31 @@ class Tab:
     # ------------------------------------------------------------ she does
 
     def open(self, thread: str | None = None, *, wait: bool = True) -> None:
-        """Open a thread's page, or that of a new one."""
+        """Open a thread's page, or that of a new one; wait until it shows the messages, or can be written to."""
         self.page.goto("about:blank")
         self.page.goto(f"{self.url}/#/{'' if thread is None else f't/{thread}'}")
         if wait:
-            expect(self.box).to_be_enabled()
+            self._is_shown()
 
-    def reload(self) -> None:
-        """Load the page again."""
+    def reload(self, *, wait: bool = True) -> None:
+        """Load the page again, and wait as `open` does."""
         self.page.reload()
+        if wait:
+            self._is_shown()
+
+    def _is_shown(self) -> None:
+        expect(self.box).to_be_enabled()
+        if "#/t/" in self.page.url:
+            expect(self.log.locator("article").first).to_be_visible()
 
     def say(self, text: str) -> None:
-        """Send a message."""
+        """Send a message, and wait until the page shows that it is answered, or was."""
+        before = self.page.locator("article.user").count()
+        self.send(text)
+        self._until(lambda: self.page.evaluate(ANSWERED, before), f"a run that answers {text!r}")
+
+    def send(self, text: str) -> None:
+        """Send a message, and wait for nothing."""
         self.box.fill(text)
         self.box.press("Enter")
 
@@ -137,10 +151,6 @@ class Tab:
         for text in texts:
             expect(self.log).not_to_contain_text(text)
 
-    def runs(self) -> None:
-        """Wait until the page shows that a run is live; the server knows it before."""
-        expect(self.page.get_by_role("button", name="Stop", exact=True)).to_be_visible()
-
     def is_idle(self) -> None:
         """Wait until nothing runs or waits: there is nothing to stop."""
         expect(self.page.get_by_role("button", name="Stop", exact=True)).to_be_hidden()
@@ -148,15 +158,8 @@ class Tab:
     def is_at_rest(self) -> None:
         """Wait until nothing runs; calls may wait for her."""
         stop = self.page.get_by_role("button", name="Stop", exact=True)
-        end = time.monotonic() + SECONDS
-        while stop.is_visible() and not self._waiting.is_visible():
-            if time.monotonic() > end:
-                raise AssertionError("it still runs")
-            self.page.wait_for_timeout(30)
-
-    @property
-    def _waiting(self) -> Locator:
-        return self.page.get_by_role("button", name=re.compile("waiting for you$"))
+        waiting = self.page.get_by_role("button", name=re.compile("waiting for you$"))
+        self._until(lambda: waiting.is_visible() or not stop.is_visible(), "rest")
 
     def card(self, name: str, nth: int = 0) -> Card:
         """The nth card of a tool's calls."""
@@ -170,10 +173,13 @@ class Tab:
 
     def has_cards(self, *wanted: tuple[str, str]) -> None:
         """Wait until these are the tools and states of all cards."""
+        self._until(lambda: self.cards() == list(wanted), f"the cards {list(wanted)}")
+
+    def _until(self, holds: Callable[[], bool], wanted: str) -> None:
         end = time.monotonic() + SECONDS
-        while (found := self.cards()) != list(wanted):
+        while not holds():
             if time.monotonic() > end:
-                raise AssertionError(f"expected the cards {list(wanted)}, found {found}\n{self.log.inner_text()}")
+                raise AssertionError(f"expected {wanted}, found {self.cards()}\n{self.page.inner_text('main')}")
             self.page.wait_for_timeout(30)
 
     def still(self) -> str:
@@ -262,5 +268,10 @@ class Card:
             expect(self.place).to_contain_text(text)
 
 
+ANSWERED: Final = """before => {
+    const all = [...document.querySelectorAll("article")];
+    const isNew = all.filter(message => message.matches(".user")).length > before;
+    return isNew && (!document.getElementById("stop").hidden || all.at(-1).matches(".answer"));
+}"""
 CARDS: Final = """log => [...log.querySelectorAll('section[aria-label^="Call of "]')]
     .map(card => card.getAttribute("aria-label").slice("Call of ".length))"""

@@ -111,4 +111,4 @@ def started(programs: Path, folder: Path, settings: tuple[str, ...], user: dict[
         yield
     finally:
         process.send_signal(signal.SIGQUIT)
-        process.wait(20)
+        process.wait(60)

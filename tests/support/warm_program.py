@@ -136,7 +136,7 @@ def _server() -> socket.socket:
     def end() -> None:
         ours.shutdown(socket.SHUT_RDWR)  # a process that a test forked and left may have it open, too
         ours.close()
-        server.wait(10)
+        server.wait(30)
 
     return ours
 

@@ -73,7 +73,7 @@ def test_a_pattern_does_not_cover(pattern: str, text: str) -> None:
 
 def test_a_pattern_is_what_a_regular_expression_would_be() -> None:
     choose = random.Random(34)
-    for _ in range(20_000):
+    for _ in range(4_000):
         pattern = "".join(choose.choices("ab;*", k=choose.randrange(8)))
         text = "".join(choose.choices("ab;", k=choose.randrange(10)))
         wanted = "".join("[ab]*" if c == "*" else re.escape(c) for c in pattern)
@@ -91,9 +91,9 @@ def test_many_stars_take_no_time(pattern: str) -> None:
 @pytest.mark.parametrize(
     ("value", "others"),
     [
-        (1, [True, 1.0, "1", None, [1]]),
+        (1, [True, 1.5, "1", None, [1]]),
         (True, [1, 1.0, "true", False]),
-        (0, [False, 0.0, "", None, [], {}]),
+        (0, [False, "", None, [], {}]),
         (None, [False, 0, "", "null"]),
         ({"a": [1, {"b": None}]}, [{"a": [1, {"b": 0}]}, {"a": [True, {"b": None}]}, {"a": [1]}, {}]),
         (["a*"], [["ab"], ["a*", "b"], "a*"]),
@@ -104,6 +104,12 @@ def test_many_stars_take_no_time(pattern: str) -> None:
 def test_any_other_value_must_be_the_same(value: Any, others: list[Any]) -> None:
     assert covers(value, value)
     assert not any(covers(value, other) for other in others)
+
+
+def test_a_number_is_the_same_with_and_without_a_point() -> None:
+    """JavaScript writes 20.0 as 20."""
+    assert covers(20, 20.0)
+    assert covers({"a": [20.0]}, {"a": [20]})
 
 
 def test_no_argument_may_be_missing_or_added() -> None:

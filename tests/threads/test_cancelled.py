@@ -44,7 +44,7 @@ def test_no_cancellation_is_lost_while_a_thread_cannot_be_had(tmp_path: Path, th
                 waiting = asyncio.create_task(waits(other))
                 await asyncio.sleep(0.005 + n * 0.0005)
                 waiting.cancel()
-                await asyncio.wait([waiting], timeout=10)
+                await asyncio.wait([waiting], timeout=30)
                 assert waiting.cancelled(), n
             holding.cancel()
             await asyncio.wait([holding])

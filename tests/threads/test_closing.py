@@ -144,7 +144,7 @@ async def test_a_run_that_nobody_continues_is_ended(tmp_path: Path) -> None:
     events = aiter(run)
     while not isinstance(await anext(events), Text):
         pass
-    await asyncio.wait_for(threads.aclose(), 10)
+    await asyncio.wait_for(threads.aclose(), 30)
     assert run.result.finish == "cancelled"
     assert [event async for event in events] == []
     assert (await stored(tmp_path / "t.db", thread))[0].startswith("One ")
@@ -157,5 +157,5 @@ async def test_the_same_task_may_close_it_in_the_loop(tmp_path: Path) -> None:
     async for event in threads.run_thread(thread, model=ScriptedModel([["One ", "two "]])):
         if isinstance(event, Text):
             seen += event.text
-            await asyncio.wait_for(threads.aclose(), 10)
+            await asyncio.wait_for(threads.aclose(), 30)
     assert (await stored(tmp_path / "t.db", thread))[0].startswith(seen)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentkit.agent import Budget, Spending
+from agentkit.agent import AskAgain, Budget, Guards, RunStream, Spending
 from agentkit.agent.run_budget import ask_model
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Event, Finish, SourceEvent, Text, Thinking, ToolCompleted, Usage
@@ -329,6 +329,20 @@ async def test_what_asks_again_is_in_the_shorter_conversation_too(store: SQLiteS
     assert (await threads.run_thread(thread, model=model).complete()).text == "Done."
     for request in model.requests[-2:]:
         assert "could not be read" in texts(request.messages)[-1]
+
+
+async def test_what_a_guard_asks_is_once_in_the_shorter_conversation(store: SQLiteStore) -> None:
+    def polite(reply: AssistantMessage, run: RunStream[Any]) -> AskAgain | None:
+        return None if "please" in reply.text else AskAgain("say please")
+
+    threads = ThreadManager(store, ToolRegistry(read_page), compaction=Compaction(window=200_000, summary_tokens=0))
+    thread = await threads.create_thread(messages="Read all pages.")
+    calls = [ToolCall(f"p{n}", "read_page", {"number": n}) for n in range(10)]
+    refusal = ProviderError("openai 400: too long", kind="too_long", provider="openai")
+    model = ScriptedModel([*calls, "Done.", refusal, "Done, please."])
+    await threads.run_thread(thread, model=model, guards=Guards(reply=[polite])).complete()
+    for request in model.requests[-2:]:
+        assert ["say please" in text for text in texts(request.messages)[-2:]] == [False, True]
 
 
 async def test_a_run_left_after_a_refused_request_was_made_again_is_cancelled_and_no_error(store: SQLiteStore) -> None:

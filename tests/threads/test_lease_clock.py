@@ -133,23 +133,3 @@ def test_a_holder_is_named_in_words() -> None:
     assert asyncio.run(story()) == (
         "thread 't': it is already being run; process 4711 on 'web-1' holds it for another 30.0 s"
     )
-
-
-def test_tables_of_the_first_version_are_brought_up_to_date(new_store: Callable[..., Any]) -> None:
-    async def story() -> None:
-        store = new_store()
-        await store.create("t")
-        await store.acquire("t", "old", 30)
-        await execute(store, "ALTER TABLE {p}threads DROP COLUMN lease_seconds")
-        await execute(store, "UPDATE {p}agentkit SET value = 1 WHERE name = 'schema'")
-        newer = (
-            SQLiteStore(store.name) if isinstance(store, SQLiteStore) else PostgresStore(store.dsn, schema=store.schema)
-        )
-        with pytest.raises(ThreadBusy):
-            await newer.acquire("t", "new", 30)
-        await newer.create("u")
-        assert [thread.id for thread in await newer.list()] == ["u", "t"]
-        await newer.aclose()
-        await store.aclose()
-
-    asyncio.run(story())

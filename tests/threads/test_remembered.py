@@ -14,6 +14,7 @@ from agentkit import Agent, ProcessorConfig, ThreadManager, ToolCall, ToolContex
 from agentkit.errors import ConfigError, StoreConflict, ThreadNotFound
 from agentkit.events import ApprovalRequired, Text, ToolStarted
 from agentkit.messages import ToolMessage
+from agentkit.models import ModelRequest
 from agentkit.testing import ScriptedModel
 from agentkit.threads import AllowRule, SQLiteStore
 from agentkit.threads.store import Body, Change, Move, Store, Thread
@@ -122,6 +123,25 @@ async def test_calls_that_wait_already_run_if_a_rule_covers_them_by_now(threads:
     assert till.paid == [1, 2]
 
 
+async def test_a_first_rule_holds_in_a_run_that_is_live(threads: ThreadManager, till: Till) -> None:
+    async def answers(request: ModelRequest) -> Any:
+        if len(request.messages) > 1:
+            return "Done."
+        await threads.allow("t", "pay")
+        return PAY
+
+    result = await threads.run_thread("t", model=ScriptedModel(answers)).complete()
+    assert (result.finish, till.paid) == ("stop", [1])
+
+
+async def test_rules_that_this_version_cannot_read_are_kept(threads: ThreadManager) -> None:
+    newer = {"tool": "pay", "arguments": None, "digest": "d", "until": "2030-01-01"}
+    await threads.store.update("t", {"allowed": [newer]})
+    await threads.allow("t", "pay")
+    await threads.revoke("t", "pay")
+    assert (await threads.store.get("t")).metadata == {"allowed": [newer]}
+
+
 async def test_a_call_that_no_run_made_waits_all_the_same(threads: ThreadManager, till: Till) -> None:
     call = {"role": "assistant", "tool_calls": [{"id": "c9", "function": {"name": "pay", "arguments": '{"n": 1}'}}]}
     await threads.add_message("t", call)
@@ -199,6 +219,21 @@ async def test_a_revoked_rule_ends_with_the_next_call_of_a_live_run(threads: Thr
         if isinstance(event, (ToolStarted, ApprovalRequired)):
             seen.append(type(event))
     assert (seen, till.paid) == ([ToolStarted, ApprovalRequired], [1])
+
+
+async def test_one_by_one_a_rule_that_a_call_revokes_does_not_cover_those_after_it(
+    threads: ThreadManager, till: Till
+) -> None:
+    async def revoke() -> str:
+        """Revoke the rule."""
+        await threads.revoke("t", "pay")
+        return "revoked"
+
+    threads.add_tool(revoke)
+    await threads.allow("t", "pay")
+    one_by_one = ProcessorConfig(strategy="sequential")
+    assert await run(threads, [PAY, ToolCall("r", "revoke"), PAY_MORE], processor_config=one_by_one) == ["c2"]
+    assert till.paid == [1]
 
 
 async def test_a_rule_is_heard_by_a_live_run(threads: ThreadManager, till: Till) -> None:

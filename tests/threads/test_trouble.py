@@ -187,7 +187,7 @@ def test_a_connection_that_the_server_ends_is_told_as_lost(postgres_dsn: str, mo
         return seen
 
     seen = asyncio.run(run())
-    lost = "postgresql:///postgres: the connection was lost, so nothing was changed: "
+    lost = "postgresql:///postgres: there is no connection, so nothing was changed: "
     unknown = (
         "postgresql:///postgres: the connection broke during COMMIT, so it is unknown whether the changes were made"
     )
@@ -243,7 +243,7 @@ def test_what_an_error_says_of_a_broken_connection_is_true(postgres_dsn: str, wa
     assert len(early) > 2
     for _, changed, error in early:
         assert not changed
-        assert "postgresql:///postgres: the connection was lost, so nothing was changed: " in error
+        assert "postgresql:///postgres: there is no connection, so nothing was changed: " in error
     unknown = (
         "postgresql:///postgres: the connection broke during COMMIT, so it is unknown whether the changes were made"
     )
@@ -255,14 +255,14 @@ def test_a_server_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 
     async def run() -> None:
         async with PostgresStore(f"postgresql://me:secret@/db?host={tmp_path}") as store:
-            with pytest.raises(StoreError, match="cannot be reached, so nothing was changed") as e:
+            with pytest.raises(StoreError, match="there is no connection, so nothing was changed") as e:
                 await store.get("t")
             assert "secret" not in str(e.value)
 
     asyncio.run(run())
 
 
-def test_a_schema_of_a_newer_agentkit_is_refused(new_store: NewStore) -> None:
+def test_a_schema_of_another_agentkit_is_refused(new_store: NewStore) -> None:
     from agentkit.threads.sql import operations as sql
 
     async def run(store: Store) -> None:
@@ -270,9 +270,9 @@ def test_a_schema_of_a_newer_agentkit_is_refused(new_store: NewStore) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sql, "SCHEMA_VERSION", 0)
             newer = reopened(store)
-            with pytest.raises(StoreError, match=r"the tables have version 2, but this agentkit supports only up to 0"):
+            with pytest.raises(StoreError, match=r"the tables have version 2, but this agentkit supports only 0"):
                 await newer.get("t")
-            with pytest.raises(StoreError, match=r"the tables have version 2, but this agentkit supports only up to 0"):
+            with pytest.raises(StoreError, match=r"the tables have version 2, but this agentkit supports only 0"):
                 await newer.create("u")
             await newer.aclose()
         await store.aclose()

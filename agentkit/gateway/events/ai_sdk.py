@@ -15,6 +15,8 @@ from agentkit.events import (
     ApprovalRequired,
     CallEnd,
     CallError,
+    ModelSelected,
+    SourceEvent,
     Text,
     Thinking,
     ToolEvent,
@@ -122,6 +124,10 @@ class AiSdkRun(RunEncoder):
     @property
     def _id(self) -> str:
         return f"{self.turn}-{self._span}"
+
+    def _write_other(self, event: SourceEvent) -> None:
+        if isinstance(event, ModelSelected):
+            self._put("data-agentkit-model", data={"model": event.model, "failed": list(event.failed)})
 
     # -------------------------------------------------------------- calls
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from agentkit.gateway.request_fields import flag, invalid, mapping_at, text_at
 from agentkit.gateway.ui.thread_settings import LONGEST_TITLE, ThreadSettings
-from agentkit.threads import AllowRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +39,6 @@ class ApiRequest:
     def mapping(self, name: str) -> Mapping[str, Any] | None:
         """An object; None if it is missing."""
         return None if (found := self.body.get(name)) is None else mapping_at(found, name)
-
-    def rule(self, name: str) -> AllowRule | str | None:
-        """A rule as `{"tool": …, "arguments": …}`, or the name of a tool; None if it is missing."""
-        found = self.body.get(name)
-        if found is None or isinstance(found, str):
-            return found or None
-        rule = mapping_at(found, name)
-        return AllowRule(text_at(rule.get("tool"), f"{name}.tool"), rule.get("arguments"))
 
     def patterns(self, name: str) -> Mapping[str, Any] | bool:
         """Patterns of arguments, or true or false; False if it is missing."""

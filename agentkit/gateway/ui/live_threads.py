@@ -240,8 +240,8 @@ class LiveThread:
 
     def _rule_json(self, rule: AllowRule) -> dict[str, Any]:
         tool = self._hub.agent.registry.get_tool(rule.tool)
-        changed = "" if tool is not None and tool.digest == rule.digest else " (asks again: the tool has changed)"
-        return {"tool": rule.tool, "arguments": rule.arguments, "text": f"{rule}{changed}"}
+        note = "" if tool is not None and tool.digest == rule.digest else " (asks again: the tool has changed)"
+        return {"text": str(rule), "note": note}
 
     async def undecided_calls(self) -> int:
         """The number of calls that wait for a person, without those that a rule covers by now."""

@@ -43,8 +43,6 @@ from agentkit.threads import ThreadManager
 API: Final = "/ui/api/"
 FOREIGN: Final = "/ag-ui"
 
-_LIMITS: Final = frozenset(map(str, range(1, 201)))
-"""The numbers of threads that can be asked for."""
 _STREAMS: Final = 200
 """Streams that are open at the same time: each may have to be sent a whole thread."""
 _BEAT: Final = 15.0  # seconds
@@ -210,11 +208,8 @@ class Page:
     async def list_threads(self, asked: ApiRequest) -> PageReply:
         """A page of the list of threads."""
         hub, before = self.hub, asked.query.get("before")
-        limit = asked.query.get("limit", "50")
-        if limit not in _LIMITS:
-            raise RequestRefused(400, f"limit: expected 1 to {len(_LIMITS)}", "invalid_request", param="limit")
         start = None if not before else await hub.threads.get_thread(before)
-        found, more = await hub.list.page(asked.query.get("q", "").strip()[:200], int(limit), start)
+        found, more = await hub.list.page(asked.query.get("q", "").strip()[:200], start)
         threads = [one.to_json(running=hub.running(one.thread.id)) for one in found]
         return PageReply({"threads": threads, "more": more})
 
@@ -231,10 +226,8 @@ class Page:
         async with thread.lock:
             stored = await self.hub.threads.get_thread(asked.id)
             settings = self._changed(ThreadSettings.of(stored), asked)
-            if (allow := asked.rule("allow")) is not None:
-                await self.hub.threads.allow(asked.id, allow, registry=self.hub.agent.registry)
-            if (revoke := asked.rule("revoke")) is not None:
-                await self.hub.threads.revoke(asked.id, revoke)
+            if rule := asked.text("revoke"):
+                await self.hub.threads.revoke(asked.id, rule)
             await self._act(asked).change(settings)
         return PageReply(thread.state)
 
@@ -322,9 +315,10 @@ class Page:
         return ThreadActions(self.hub, self.hub.get(asked.id))
 
     def _changed(self, settings: ThreadSettings, asked: ApiRequest) -> ThreadSettings:
-        settings = asked.settings(settings)
-        self.hub.models.check(settings)
-        return settings
+        changed = asked.settings(settings)
+        if (changed.model, changed.format) != (settings.model, settings.format):  # the old one may not be offered now
+            self.hub.models.check(changed)
+        return changed
 
 
 ROUTES: Final[Mapping[tuple[str, str], PageHandler]] = {

@@ -164,7 +164,18 @@ def _reason(said: Any) -> str:
     return ""
 
 
-class _Events(httpx2.AsyncByteStream):
+class _Body(httpx2.AsyncByteStream):
+    """A body of an answer, of which at most so much is passed on."""
+
+    def __init__(self, stream: Any, cap: int) -> None:
+        self._stream = stream
+        self._cap = cap
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _Events(_Body):
     """A stream of events, passed on event by event; one with too many values is replaced.
 
     Args:
@@ -174,8 +185,7 @@ class _Events(httpx2.AsyncByteStream):
     """
 
     def __init__(self, stream: Any, cap: int, refused: Callable[[str], bytes]) -> None:
-        self._stream = stream
-        self._cap = cap
+        super().__init__(stream, cap)
         self._refused = refused
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -194,16 +204,9 @@ class _Events(httpx2.AsyncByteStream):
         why = too_many(events)
         return b"data: %s\n\n" % self._refused(why) if why else events
 
-    async def aclose(self) -> None:
-        await self._stream.aclose()
 
-
-class _Capped(httpx2.AsyncByteStream):
+class _Capped(_Body):
     """A body that raises an error that the SDK takes as damage of this one answer: if it is too large, or cut."""
-
-    def __init__(self, stream: Any, cap: int) -> None:
-        self._stream = stream
-        self._cap = cap
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         body = bytearray()
@@ -217,6 +220,3 @@ class _Capped(httpx2.AsyncByteStream):
         if why := too_many(body):
             raise httpx2.StreamError(why)
         yield bytes(body)
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()

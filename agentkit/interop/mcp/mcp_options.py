@@ -12,8 +12,7 @@ from typing_extensions import TypedDict  # pydantic does not read that of typing
 
 from agentkit.checks.bounds import refuse_types
 from agentkit.interop.mcp.declarations import Rename
-from agentkit.interop.mcp.handlers import Elicit, SamplingHandler, elicitation_callback, sampling_callback
-from agentkit.interop.mcp.session import SessionOptions
+from agentkit.interop.mcp.handlers import Elicit, SamplingHandler
 from agentkit.messages import ToolCall  # noqa: F401 - `Predicate` names it
 from agentkit.tool.policy import Keep, Predicate
 from agentkit.tool.result import ToolContext  # noqa: F401 - `Predicate` names it
@@ -108,17 +107,6 @@ class MCPOptions:
 
     def __post_init__(self) -> None:
         refuse_types("MCPTools", {name: getattr(self, name) for name in MCPKeywords.__annotations__}, MCPKeywords)
-
-    @property
-    def session(self) -> SessionOptions:
-        """How the session is opened."""
-        return SessionOptions(
-            self.timeout,
-            self.connect_timeout,
-            self.max_message,
-            elicitation_callback(self.elicit),
-            sampling_callback(self.sample),
-        )
 
     @property
     def policy(self) -> dict[str, Any]:

@@ -124,9 +124,9 @@ class MCPTools(ServerContents, Closing):
         """The tools that are not offered because of their declaration, by the server's names, with the reason."""
         self._declared: dict[str, Declaration] = {}
         self._pins = Pins(given.pins, self.name)
-        super().__init__(Pins(given.pins, self.name, "prompts"), given.max_description)
+        super().__init__(given.max_description)
         self._slots = asyncio.Semaphore(given.max_in_flight)
-        self._session = Session(where, given.session, self._listed, self._refuse)
+        self._session = Session(where, given, self._listed, self._refuse)
         self._loop = BackgroundLoop(f"MCP {self.name}")
         self._shown = self._closed = False
         if where.secrets:
@@ -172,8 +172,8 @@ class MCPTools(ServerContents, Closing):
             ConfigError: the server cannot be used.
         """
         if not self._declared or self._closed:
-            self._announce()
             try:
+                self._announce()
                 self._loop.run(self._session.open(), self._options.connect_timeout * 2 + OUTER)
             except (CallFailed, TimeoutError) as e:
                 raise ConfigError(f"MCP server {self.name!r}: {e}") from None
@@ -185,15 +185,19 @@ class MCPTools(ServerContents, Closing):
         Raises:
             ConfigError: the server cannot be used.
         """
-        self._announce()
         try:
+            self._announce()
             await self._loop.wait(self._session.open())
         except CallFailed as e:
             raise ConfigError(f"MCP server {self.name!r}: {e}") from None
         return self
 
     def _announce(self) -> None:
-        """Show the command of a local server before its first start."""
+        """Show the command of a local server before its first start.
+
+        Raises:
+            CallFailed: the command was refused.
+        """
         self._closed = False
         if self._shown or not isinstance(self._where, LocalServer):
             return
@@ -202,7 +206,7 @@ class MCPTools(ServerContents, Closing):
             if self._options.approve is None:
                 _LOG.warning("starts the MCP server %r: %s", self.name, command)
             elif self._options.approve(command) is not True:
-                raise ConfigError(f"MCP server {self.name!r}: not started, because its command was refused: {command}")
+                raise CallFailed(f"not started, because its command was refused: {command}", "unsent")
             else:
                 self._pins.approve(identity)
         self._shown = True
@@ -357,7 +361,8 @@ class MCPTools(ServerContents, Closing):
                 error=f"no answer after {self._options.timeout:g} s: the call was cancelled", code="timeout"
             )
         except CallFailed as e:
-            return ToolResult(error=safe_words(str(e), self._where.secrets))
+            effect = "the call may have taken effect, but " if e.why == "unanswered" else ""
+            return ToolResult(error=safe_words(f"{effect}{e}", self._where.secrets))
         return result_of(answer, self._unseen)
 
     async def _ask(self, work: Callable[[Client], Awaitable[Any]]) -> Any:
@@ -395,10 +400,9 @@ class MCPTools(ServerContents, Closing):
     def close(self) -> None:
         """End the session, and a local server. Calls that are running get an error."""
         self._closed = True
-        if not self._declared and not self._shown:
-            return
-        self._loop.run(self._session.close(), 30)
-        self._loop.stop()
+        if self._loop.started:
+            self._loop.run(self._session.close(), 30)
+            self._loop.stop()
         self._slots = asyncio.Semaphore(self._options.max_in_flight)  # the old one belongs to the loop that has ended
 
     async def aclose(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from agentkit.checks.missing_await import EnteredAsync
 from agentkit.errors import SchemaError
@@ -47,17 +47,28 @@ class UnderWay:
     listed: int = 0
 
 
-class _Noted(EnteredAsync):
-    """A stream of messages to a server that notes its open requests.
+class _Around(EnteredAsync):
+    """Around one of a transport's streams.
 
     Args:
-        sent: the transport's stream.
-        under_way: receives it.
+        stream: the transport's.
+        under_way: the open requests.
     """
 
-    def __init__(self, sent: Any, under_way: UnderWay) -> None:
-        self._sent = sent
+    def __init__(self, stream: Any, under_way: UnderWay) -> None:
+        self._stream = stream
         self._under_way = under_way
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *raised: Any) -> None:
+        await self._stream.__aexit__(*raised)
+
+
+class _Noted(_Around):
+    """A stream of messages to a server that notes its open requests."""
 
     async def send(self, item: Any) -> None:
         """Sends a message."""
@@ -66,21 +77,14 @@ class _Noted(EnteredAsync):
             self._under_way.calls.add(message.id)
         elif getattr(message, "method", None) == "tools/list" and not (message.params or {}).get("cursor"):
             self._under_way.listed = 0
-        await self._sent.send(item)
+        await self._stream.send(item)
 
     async def aclose(self) -> None:
         """Closes the transport's stream."""
-        await self._sent.aclose()
-
-    async def __aenter__(self) -> _Noted:
-        await self._sent.__aenter__()
-        return self
-
-    async def __aexit__(self, *raised: Any) -> None:
-        await self._sent.__aexit__(*raised)
+        await self._stream.aclose()
 
 
-class FilteredStream(EnteredAsync):
+class FilteredStream(_Around):
     """A stream of messages from a server.
 
     Args:
@@ -90,25 +94,17 @@ class FilteredStream(EnteredAsync):
     """
 
     def __init__(self, heard: Any, unfit: Unfit, under_way: UnderWay) -> None:
-        self._heard = heard
+        super().__init__(heard, under_way)
         self._unfit = unfit
-        self._under_way = under_way
         self._version = _VERSION
-
-    async def __aenter__(self) -> FilteredStream:
-        await self._heard.__aenter__()
-        return self
-
-    async def __aexit__(self, *raised: Any) -> None:
-        await self._heard.__aexit__(*raised)
 
     @property
     def last_context(self) -> Any:
         """The SDK's context of the last message."""
-        return getattr(self._heard, "last_context", None)
+        return getattr(self._stream, "last_context", None)
 
     async def __aiter__(self) -> AsyncIterator[Any]:
-        async for item in self._heard:
+        async for item in self._stream:
             self._screen(item)
             yield item
 

@@ -31,19 +31,17 @@ class Pins:
     Args:
         path: the file; None keeps them in memory.
         server: the server's name, under which they are kept.
-        what: what is declared: `tools`, or `prompts`.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, server: str, what: str = "tools") -> None:
+    def __init__(self, path: str | os.PathLike[str] | None, server: str) -> None:
         self._path = None if path is None else Path(path)
         self._server = server
-        self._what = what
         self._kept: dict[str, Any] = self._read().get(server, {})
 
     @property
     def tools(self) -> tuple[str, ...]:
         """The names of all tools that were ever pinned, in that order."""
-        return tuple(self._kept.get(self._what, ()))
+        return tuple(self._kept.get("tools", ()))
 
     def approved(self, identity: bytes) -> bool:
         """Return True if exactly this command was approved before, see `LocalServer.identity`."""
@@ -53,11 +51,11 @@ class Pins:
     def approve(self, identity: bytes) -> None:
         """Remember that a command was approved."""
         salt = secrets.token_hex(16)
-        self._keep({"salt": salt, "digest": _digest(identity, salt)}, "command")
+        self._keep("command", {"salt": salt, "digest": _digest(identity, salt)})
 
     def check(self, declared: Iterable[Declaration]) -> dict[str, str]:
         """Pin the tools that are new; the others that have changed, each with its difference."""
-        pinned: dict[str, Any] = dict(self._kept.get(self._what, {}))
+        pinned: dict[str, Any] = dict(self._kept.get("tools", {}))
         changes: dict[str, str] = {}
         for one in declared:
             before = pinned.get(one.name)
@@ -65,13 +63,13 @@ class Pins:
                 pinned[one.name] = {"digest": one.digest, **one.as_json()}
             elif before["digest"] != one.digest:
                 changes[one.name] = difference(before, one.as_json())
-        if pinned != self._kept.get(self._what, {}):
-            self._keep(pinned)
+        if pinned != self._kept.get("tools", {}):
+            self._keep("tools", pinned)
         return changes
 
     def accept(self, declared: Declaration) -> None:
         """Pin a tool as it is now."""
-        self._keep({**self._kept[self._what], declared.name: {"digest": declared.digest, **declared.as_json()}})
+        self._keep("tools", {**self._kept["tools"], declared.name: {"digest": declared.digest, **declared.as_json()}})
 
     def _read(self) -> dict[str, Any]:
         if self._path is None or not self._path.exists():
@@ -87,12 +85,12 @@ class Pins:
                 "delete the file"
             ) from e
 
-    def _keep(self, kept: Mapping[str, Any], what: str | None = None) -> None:
-        self._kept = {**self._kept, what or self._what: kept}
+    def _keep(self, what: str, kept: Mapping[str, Any]) -> None:
+        self._kept = {**self._kept, what: kept}
         if self._path is None:
             return
         read = self._read()
-        servers = {**read, self._server: {**read.get(self._server, {}), what or self._what: kept}}
+        servers = {**read, self._server: {**read.get(self._server, {}), what: kept}}
         self._path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"version": VERSION, "servers": servers}, indent=1, ensure_ascii=False)
         handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=self._path.name)

@@ -1,12 +1,11 @@
 """The other things that a server offers: resources, which are read by their URI, and prompts, which a user chooses.
 
 Their descriptions, names and contents come from the server and are as untrusted as those of its tools: amounts are
-bounded, secrets redacted, control characters escaped, and invisible characters replaced.
+bounded, secrets redacted, and in what is listed control characters are escaped and invisible ones replaced.
 """
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +17,7 @@ from agentkit.errors import ConfigError, show_value
 from agentkit.formats.quarantined_text import DeclarationQuarantine
 from agentkit.interop.mcp.amount import ITEMS
 from agentkit.interop.mcp.contents import blocks_of, resource_result
-from agentkit.interop.mcp.declarations import Declaration, truncate
-from agentkit.interop.mcp.pins import Pins
+from agentkit.interop.mcp.declarations import truncate
 from agentkit.interop.mcp.session import CallFailed, all_pages
 from agentkit.messages import ImagePart, MaterialPart, Message, UserMessage
 from agentkit.tool.result import ToolContext, ToolResult
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from mcp import Client
 
 T = TypeVar("T")
-_LOG: Final = logging.getLogger("agentkit.mcp")
 
 MAX_URI: Final = 2_000
 """Characters of a URI, or of a prompt's name; a longer one is left out."""
@@ -87,16 +84,10 @@ class ServerContents(ABC):
     """The resources and prompts of one MCP server.
 
     Args:
-        pins: the prompts as they were declared when they were first listed.
         max_description: characters of a description.
     """
 
-    changed_prompts: Mapping[str, str] = {}
-    """The prompts that are disabled because their declaration changed, by name, with the difference."""
-
-    def __init__(self, pins: Pins, max_description: int) -> None:
-        self._prompt_pins = pins
-        self._declared_prompts: Mapping[str, Declaration] = {}
+    def __init__(self, max_description: int) -> None:
         self._size = max_description
         self._quarantine = DeclarationQuarantine("xml")
 
@@ -114,7 +105,7 @@ class ServerContents(ABC):
         """The server's resources and then its templates, as it lists them now; at most 5,000 of each.
 
         Raises:
-            ConfigError: the server cannot be used, has no resources, or lists too many.
+            ConfigError: the server cannot be used, or lists too many.
         """
         return await self._of_server("cannot list its resources", self._resources())
 
@@ -136,10 +127,10 @@ class ServerContents(ABC):
         return await self._of_server(f"cannot read {uri!r:.200}", self._read(uri))
 
     async def prompts(self) -> tuple[MCPPrompt, ...]:
-        """The server's prompts, without those that have changed since they were first listed: see `changed_prompts`.
+        """The server's prompts, as it lists them now.
 
         Raises:
-            ConfigError: the server cannot be used, has no prompts, or lists more than 5,000.
+            ConfigError: the server cannot be used, or lists more than 5,000.
         """
         return await self._of_server("cannot list its prompts", self._prompts())
 
@@ -155,24 +146,10 @@ class ServerContents(ABC):
             arguments: its arguments, by name.
 
         Raises:
-            ConfigError: the server cannot be used, lists no such prompt, has changed its declaration, or sends more
-                than 2,000 messages; or an argument is lacking, unknown or not a string.
+            ConfigError: the server cannot be used, lists no such prompt, or sends more than 2,000 messages; or an
+                argument is lacking, unknown or not a string.
         """
-        return await self._of_server(
-            f"cannot get the prompt {name!r:.200}", self._messages(name, dict(arguments or {}))
-        )
-
-    def accept_prompt(self, name: str) -> None:
-        """Pin a changed prompt as it was listed last, and enable it.
-
-        Raises:
-            ConfigError: it has not changed.
-        """
-        if name not in self.changed_prompts:
-            known = ", ".join(self.changed_prompts) or "none"
-            raise ConfigError(f"the prompt {name!r} has not changed; changed: {known}")
-        self._prompt_pins.accept(self._declared_prompts[name])
-        self.changed_prompts = {one: why for one, why in self.changed_prompts.items() if one != name}
+        return await self._of_server(f"cannot get the prompt {name!r:.200}", self._messages(name, arguments or {}))
 
     async def _of_server(self, what: str, work: Awaitable[T]) -> T:
         try:
@@ -185,12 +162,7 @@ class ServerContents(ABC):
 
     async def _resources(self) -> tuple[MCPResource, ...]:
         fixed = await self._ask(lambda client: all_pages(client.list_resources, "resources"))
-        try:
-            templates = await self._ask(lambda client: all_pages(client.list_resource_templates, "resource_templates"))
-        except CallFailed as e:
-            if not e.unknown:
-                raise
-            templates = []  # most servers that have resources have none of these
+        templates = await self._ask(lambda client: all_pages(client.list_resource_templates, "resource_templates"))
         found = [MCPResource(one.uri, *self._about(one), one.mime_type or "") for one in fixed]
         found += [MCPResource(one.uri_template, *self._about(one), one.mime_type or "", True) for one in templates]
         return tuple(one for one in found if self._is_exact(one.uri) and self._is_exact(one.media_type))
@@ -214,16 +186,7 @@ class ServerContents(ABC):
 
     async def _prompts(self) -> tuple[MCPPrompt, ...]:
         listed = await self._ask(lambda client: all_pages(client.list_prompts, "prompts"))
-        found = {one.name: self._prompt(one) for one in listed if self._is_exact(one.name)}
-        self._declared_prompts = {
-            one.name: Declaration(one.name, one.description, {**one.arguments, "": one.required})
-            for one in found.values()
-        }
-        known, self.changed_prompts = self.changed_prompts, self._prompt_pins.check(self._declared_prompts.values())
-        for name, difference in self.changed_prompts.items():
-            if known.get(name) != difference:
-                _LOG.warning("MCP server %r: the prompt %r was changed, and is off:\n%s", self.name, name, difference)
-        return tuple(one for one in found.values() if one.name not in self.changed_prompts)
+        return tuple(self._prompt(one) for one in listed if self._is_exact(one.name))
 
     def _prompt(self, one: Any) -> MCPPrompt:
         needs = [argument for argument in one.arguments or () if self._is_exact(argument.name)]
@@ -231,10 +194,10 @@ class ServerContents(ABC):
         required = tuple(argument.name for argument in needs if argument.required)
         return MCPPrompt(one.name, self._about(one)[1], described, required)
 
-    async def _messages(self, name: str, arguments: dict[str, str]) -> list[Message]:
+    async def _messages(self, name: str, arguments: Mapping[str, str]) -> list[Message]:
+        if not isinstance(arguments, Mapping):
+            raise ValueError(f"its arguments are given by name, found {show_value(arguments)}")
         prompts = {one.name: one for one in await self._prompts()}
-        if name in self.changed_prompts:
-            raise ValueError("its declaration has changed; see changed_prompts and accept_prompt")
         if name not in prompts:
             raise ValueError(unknown("prompt", str(name), prompts))
         refuse_unknown("it", arguments, tuple(prompts[name].arguments))
@@ -243,7 +206,7 @@ class ServerContents(ABC):
                 raise ValueError(f"{one!r} expects a string, found {show_value(value)}")
         if lacks := [repr(one) for one in prompts[name].required if one not in arguments]:
             raise ValueError(f"it is missing {' and '.join(lacks)}")
-        got = await self._ask(lambda client: client.get_prompt(name, arguments))
+        got = await self._ask(lambda client: client.get_prompt(name, dict(arguments)))
         return [self._message(one) for one in _bounded(got.messages, "messages")]
 
     def _message(self, message: Any) -> Message:

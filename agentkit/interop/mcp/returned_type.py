@@ -15,6 +15,7 @@ from agentkit.tool.output import plain
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
+    from pydantic import TypeAdapter
 
 RESULT: Final = "result"
 """The key under which the official SDKs put a value that is not an object."""
@@ -25,15 +26,19 @@ _OURS: Final = (ToolResult, TextPart, ImagePart)  # they decide themselves what 
 
 @dataclass(frozen=True, slots=True)
 class ReturnedType:
-    """The schema of a tool's structured results, and whether a value is `wrapped` under `RESULT`."""
+    """The schema of a tool's structured results, and whether a value is `wrapped` under `RESULT`.
+
+    Fields of models have their aliases, as with the official SDK.
+    """
 
     schema: Mapping[str, Any]
     wrapped: bool
     checker: Validator
+    adapter: TypeAdapter[Any]
 
     def structure(self, output: Any) -> dict[str, Any] | None:
         """Return a tool's output as structured content; None if it does not have the declared type."""
-        value = plain(output)
+        value = plain(self.adapter.dump_python(output, mode="json", by_alias=True, fallback=str, warnings=False))
         value = {RESULT: value} if self.wrapped else value
         return value if self.checker.is_valid(value) else None
 
@@ -48,20 +53,15 @@ def returned_type(tool: BoundTool | None) -> ReturnedType | None:
         hint = typing.get_type_hints(tool.method, include_extras=True).get("return")
         if hint in _UNTYPED or hint is None or _decides_itself(hint):
             return None
-        schema = TypeAdapter(hint).json_schema(by_alias=_by_alias(hint), mode="serialization")
+        adapter = TypeAdapter(hint)
+        schema = adapter.json_schema(mode="serialization")
     except Exception:  # noqa: BLE001 - the author's own types: a tool can be served without a schema
         return None
     if wrapped := schema.get("type") != "object":
         inside = {keyword: value for keyword, value in schema.items() if keyword != "$defs"}
         around = {"type": "object", "properties": {RESULT: inside}, "required": [RESULT]}
         schema = {**around, "$defs": schema["$defs"]} if "$defs" in schema else around
-    return ReturnedType(schema, wrapped, checker_of(schema))
-
-
-def _by_alias(hint: Any) -> bool:
-    """Say if the models of a type write the aliases of their fields; by default they write the names."""
-    config = getattr(hint, "model_config", {})
-    return bool(config.get("serialize_by_alias")) or any(map(_by_alias, typing.get_args(hint)))
+    return ReturnedType(schema, wrapped, checker_of(schema), adapter)
 
 
 def _decides_itself(hint: Any) -> bool:

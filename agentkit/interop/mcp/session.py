@@ -10,13 +10,14 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from agentkit.checks.unicode import clean_json
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, safe_words
+from agentkit.interop.mcp.handlers import elicitation_callback, sampling_callback
 from agentkit.interop.mcp.http_transport import LOST, UNSENT, http_streams
 from agentkit.interop.mcp.local_transport import LocalProcess
+from agentkit.interop.mcp.mcp_options import MCPOptions
 from agentkit.interop.mcp.message_filter import LISTED, Unfit, fault, filter_messages
 
 if TYPE_CHECKING:
@@ -40,37 +41,20 @@ class Reporter(Protocol):
 
 
 class CallFailed(Exception):
-    """A call without a result. `sent`: whether it may have taken effect; `unknown`: the server has no such method."""
+    """A request without a result.
 
-    def __init__(self, message: str, *, sent: bool = True, unknown: bool = False) -> None:
-        super().__init__(message)
-        self.sent = sent
-        self.unknown = unknown
-
-
-@dataclass(frozen=True, slots=True)
-class SessionOptions:
-    """How a session is opened.
-
-    Args:
-        timeout: seconds for one call.
-        connect_timeout: seconds for starting the server, the handshake and its list of tools.
-        max_message: bytes of one message from the server.
-        elicitation: the SDK's callback; None refuses.
-        sampling: the SDK's callback; None refuses.
+    `why`: it did not reach the server, there is no answer that can be read, or the server refused it.
     """
 
-    timeout: float = 60.0
-    connect_timeout: float = 60.0
-    max_message: int = 16 * 1024 * 1024
-    elicitation: Any = None
-    sampling: Any = None
+    def __init__(self, message: str, why: Literal["unsent", "unanswered", "refused"]) -> None:
+        super().__init__(message)
+        self.why = why
 
 
 class Connection:
     """One session, from its start to its end. A task of its own enters and leaves it, as the SDK requires."""
 
-    def __init__(self, where: Endpoint, options: SessionOptions, changed: Callable[[], None], unfit: Unfit) -> None:
+    def __init__(self, where: Endpoint, options: MCPOptions, changed: Callable[[], None], unfit: Unfit) -> None:
         self._where = where
         self._options = options
         self._changed = changed
@@ -92,7 +76,7 @@ class Connection:
         done, _ = await asyncio.wait({self._ready}, timeout=seconds)
         if not done:
             self.close()
-            raise CallFailed(f"the MCP server was not ready after {seconds:g} s ({self._where})", sent=False)
+            raise CallFailed(f"the MCP server was not ready after {seconds:g} s ({self._where})", "unsent")
         return self._ready.result()
 
     async def _live(self) -> None:
@@ -107,8 +91,8 @@ class Connection:
             client = Client(
                 filter_messages(self._transport(), self._unfit),
                 message_handler=heard,
-                elicitation_callback=self._options.elicitation,
-                sampling_callback=self._options.sampling,
+                elicitation_callback=elicitation_callback(self._options.elicit),
+                sampling_callback=sampling_callback(self._options.sample),
                 client_info=_ourselves(),
                 cache=None,
             )
@@ -134,7 +118,7 @@ class Connection:
 
     def _fail(self, message: str) -> None:
         if not self._ready.done():
-            self._ready.set_exception(CallFailed(message, sent=False))
+            self._ready.set_exception(CallFailed(message, "unsent"))
             self._ready.exception()  # so that nobody has to read it
         elif not self._leave.is_set():
             _LOG.warning("%s", message)
@@ -154,7 +138,7 @@ class Connection:
             CallFailed: it cannot be opened, or has been left.
         """
         if self._leave.is_set():
-            raise CallFailed(f"the session with the MCP server has ended ({self._where})", sent=False)
+            raise CallFailed(f"the session with the MCP server has ended ({self._where})", "unsent")
         self._calls += 1  # before it waits: another call may break the session in the meantime
         try:
             return await work(await self.client())
@@ -193,7 +177,7 @@ class Session:
     """
 
     def __init__(
-        self, where: Endpoint, options: SessionOptions, listed: Callable[[list[Tool]], None], unfit: Unfit
+        self, where: Endpoint, options: MCPOptions, listed: Callable[[list[Tool]], None], unfit: Unfit
     ) -> None:
         self._unfit = unfit
         self._where = where
@@ -230,9 +214,7 @@ class Session:
             connection.close()
             if isinstance(e, CallFailed | asyncio.CancelledError):
                 raise
-            raise CallFailed(
-                f"cannot list the tools of {self._where}: {await connection.words(e)}", sent=False
-            ) from None
+            raise CallFailed(f"cannot list the tools of {self._where}: {await connection.words(e)}", "unsent") from None
         return connection
 
     def _changed(self) -> None:
@@ -248,7 +230,7 @@ class Session:
         try:
             return await self._ask(work)
         except CallFailed as e:
-            if e.sent:
+            if e.why != "unsent":
                 raise
         return await self._ask(work)
 
@@ -265,28 +247,24 @@ class Session:
             raise
         except Exception as e:  # noqa: BLE001 - whatever the SDK makes of a bad answer
             what = fault(e) if isinstance(e, ValueError) else e
-            raise CallFailed(
-                "the call may have taken effect, but the MCP server's answer cannot be used: "
-                f"{await connection.words(what)}"
-            ) from None
+            said = f"the MCP server's answer cannot be used: {await connection.words(what)}"
+            raise CallFailed(said, "unanswered") from None
 
     async def _judged(self, error: Any, connection: Connection) -> CallFailed:
         """Return the failure of a call that an error answered; a lost connection is retired."""
-        from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND
+        from mcp_types import CONNECTION_CLOSED
 
         if error.code in (CONNECTION_CLOSED, LOST):
             connection.retire()
-            return CallFailed(
-                "the connection to the MCP server was lost during this call, which may have taken effect: "
-                f"{await connection.words(error)}; the next call connects again"
-            )
+            said = f"the connection to the MCP server was lost: {await connection.words(error)}"
+            return CallFailed(f"{said}; the next call connects again", "unanswered")
         said = safe_words(_said(error), self._where.secrets)
         if error.code == UNSENT:
             connection.retire()
-            return CallFailed(said, sent=False)
+            return CallFailed(said, "unsent")
         if error.message.startswith(_BROKEN):  # the SDK's words
-            return CallFailed(f"the call may have taken effect, but its answer did not arrive: {said}")
-        return CallFailed(said, unknown=error.code == METHOD_NOT_FOUND)
+            return CallFailed(f"the answer did not arrive: {said}", "unanswered")
+        return CallFailed(said, "refused")
 
     async def close(self) -> None:
         """End the session; the next call would open a new one."""
@@ -299,7 +277,7 @@ class Session:
 
 
 async def all_pages(page_of: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
-    """All items of a list that a server divides into pages.
+    """All items of a list that a server divides into pages; none if it has no such list.
 
     Args:
         page_of: asks for the page at a `cursor`.
@@ -308,10 +286,18 @@ async def all_pages(page_of: Callable[..., Awaitable[Any]], field: str) -> list[
     Raises:
         ValueError: it has more than `PAGES` pages, or more than `LISTED` items.
     """
+    from mcp import MCPError
+    from mcp_types import METHOD_NOT_FOUND
+
     found: list[Any] = []
     cursor: str | None = None
     for _ in range(PAGES):
-        page = await page_of(cursor=cursor)
+        try:
+            page = await page_of(cursor=cursor)
+        except MCPError as e:
+            if e.code != METHOD_NOT_FOUND:
+                raise
+            return found
         found += getattr(page, field)
         if len(found) > LISTED:
             raise ValueError(f"it lists more than {LISTED:,} {field.replace('_', ' ')}")

@@ -7,13 +7,12 @@ and no end.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Mapping
 from typing import Any, Final
 
 from agentkit.errors import ConfigError, SchemaError, show_value
 from agentkit.rollout.tools.call_signatures import refuse_misfit, signature_of, takes_any
-from agentkit.rollout.tools.foreign_calls import foreign_tool, refuse_config
+from agentkit.rollout.tools.foreign_calls import foreign_tool, read_result, refuse_config
 from agentkit.rollout.tools.per_trajectory import HOOKS, SharedByAll
 from agentkit.tool.bound_tool import BoundTool, bind_function, is_async
 from agentkit.tool.result import ToolContext, ToolResult
@@ -76,8 +75,8 @@ class InstructShaped(SharedByAll):
         self._refuse_unreachable(parameters)
         if not takes_any(self._signature):  # or a model that invents an argument would set one of the sample's
             function["parameters"] = {"additionalProperties": False, **parameters}
-        answer = self._answer if is_async(self.tool) else self._answer_sync
-        self._bound = foreign_tool(answer, function, self._where)
+        made = foreign_tool(self._answer, function, self._where)
+        self._bound = dataclasses.replace(made, is_async=is_async(self.tool))
         self.tools: Mapping[str, BoundTool] = {self.name: self._bound}
 
     @staticmethod
@@ -113,15 +112,8 @@ class InstructShaped(SharedByAll):
             raise ConfigError(f"{self.name}: execute_kwargs: {clash[0]!r} is an argument that the model writes")
         refuse_misfit(self._signature, f"{self.name}: execute_kwargs: __call__", **dict.fromkeys(declared), **given)
 
-    async def _answer(self, arguments: dict[str, Any], context: ToolContext, **execute: Any) -> ToolResult:
-        return result_of(await self.tool(**{**arguments, **execute}), self.name)
-
-    def _answer_sync(self, arguments: dict[str, Any], context: ToolContext, **execute: Any) -> Any:
-        value = self.tool(**{**arguments, **execute})
-        return self._later(value) if inspect.isawaitable(value) else result_of(value, self.name)
-
-    async def _later(self, value: Any) -> ToolResult:
-        return result_of(await value, self.name)
+    def _answer(self, arguments: dict[str, Any], context: ToolContext, **execute: Any) -> Any:
+        return read_result(self.tool(**{**arguments, **execute}), lambda value: result_of(value, self.name))
 
 
 def result_of(value: Any, name: str) -> ToolResult:

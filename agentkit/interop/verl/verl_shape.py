@@ -22,7 +22,7 @@ from agentkit.rollout.records.scoring import replace_reward, reward_of
 from agentkit.rollout.samples.pictures import image_parts
 from agentkit.rollout.samples.sample import PHASES
 from agentkit.rollout.tools.call_signatures import refuse_misfit, signature_of, takes_any
-from agentkit.rollout.tools.foreign_calls import foreign_tool, refuse_config
+from agentkit.rollout.tools.foreign_calls import foreign_tool, read_result, refuse_config
 from agentkit.tool.bound_tool import BoundTool, is_async
 from agentkit.tool.output import json_text
 from agentkit.tool.result import ToolContext, ToolResult
@@ -179,9 +179,7 @@ class VerlInstance:
         self._shaped = shaped
         self._tool = shaped.tool
         self.id = id
-        name = shaped.name
-        answer = self._execute if shaped.tools[name].is_async else self._execute_sync
-        self.tools: Mapping[str, BoundTool] = {name: shaped.bound(answer)}
+        self.tools: Mapping[str, BoundTool] = {shaped.name: shaped.bound(self._execute)}
 
     async def create(self, **kwargs: Any) -> ToolResult | None:
         """Begin; the answer of `create`, if it has content."""
@@ -193,15 +191,9 @@ class VerlInstance:
             return None
         return result_of(response, f"{self._shaped.name}: create")
 
-    async def _execute(self, arguments: dict[str, Any], context: ToolContext, **execute: Any) -> ToolResult:
-        return result_of(await self._tool.execute(self.id, arguments, **execute), self._shaped.name)
-
-    def _execute_sync(self, arguments: dict[str, Any], context: ToolContext, **execute: Any) -> Any:
-        value = self._tool.execute(self.id, arguments, **execute)
-        return self._later(value) if inspect.isawaitable(value) else result_of(value, self._shaped.name)
-
-    async def _later(self, value: Any) -> ToolResult:
-        return result_of(await value, self._shaped.name)
+    def _execute(self, arguments: dict[str, Any], context: ToolContext, **execute: Any) -> Any:
+        answered = self._tool.execute(self.id, arguments, **execute)
+        return read_result(answered, lambda value: result_of(value, self._shaped.name))
 
     async def calc_reward(self, **kwargs: Any) -> float | None:
         """The final reward; None if the class has no `calc_reward`."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, Final, NamedTuple
 
 from agentkit.errors import StoreError
 from agentkit.rollout.records.record import CallRecord, TokenRecord, TrajectoryRecord
@@ -24,28 +25,16 @@ _ASCII: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 _LENIENT: Final = json.JSONEncoder()
 
 
+class _Kind(NamedTuple):
+    """How a value of one type is written, and read back."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
 def record_to_json(record: TrajectoryRecord) -> dict[str, Any]:
     """Return a record as a JSON object. Values that JSON does not have become the text that a model would read."""
-    tokens = record.tokens
-    return {
-        "v": VERSION,
-        "id": record.id,
-        "sample_id": record.sample_id,
-        "repeat": record.repeat,
-        "end": record.end,
-        "error": record.error,
-        "reward": _number(record.reward),
-        "final_rewards": {name: _number(reward) for name, reward in record.final_rewards.items()},
-        "assistant_turns": record.assistant_turns,
-        "seconds": _number(record.seconds),
-        "generating": _number(record.generating),
-        "unscored": dict(record.unscored),
-        "unreleased": dict(record.unreleased),
-        "calls": [_call_to_json(call) for call in record.calls],
-        "messages": [to_json(message) for message in record.messages],
-        "tokens": None if tokens is None else _tokens_to_json(tokens),
-        "extra": _object(record.extra),
-    }
+    return {"v": VERSION, **_RECORD.write(record)}
 
 
 def record_from_json(body: Mapping[str, Any]) -> TrajectoryRecord:
@@ -57,90 +46,12 @@ def record_from_json(body: Mapping[str, Any]) -> TrajectoryRecord:
     try:
         if body["v"] > VERSION:
             raise ValueError(f"version {body['v']}, but this agentkit reads only up to {VERSION}")
-        end: Any = _text(body["end"])
-        return TrajectoryRecord(
-            id=_text(body["id"]),
-            sample_id=_text(body["sample_id"]),
-            repeat=_count(body["repeat"]),
-            messages=tuple(from_json(message) for message in body["messages"]),
-            end=end,
-            error=_text_or_none(body["error"]),
-            calls=tuple(_call_from_json(call) for call in body["calls"]),
-            final_rewards={name: float(reward) for name, reward in body["final_rewards"].items()},
-            reward=float(body["reward"]),
-            tokens=None if body["tokens"] is None else _tokens_from_json(body["tokens"]),
-            assistant_turns=_count(body["assistant_turns"]),
-            seconds=float(body["seconds"]),
-            generating=float(body["generating"]),
-            unscored=_reasons(body["unscored"]),
-            unreleased=_reasons(body["unreleased"]),
-            extra=_mapping(body["extra"]),
-        )
+        record: TrajectoryRecord = _RECORD.read(body)
+        return record
     except KeyError as e:
         raise StoreError(f"not a record of a trajectory: it has no {e}") from e
     except (*UNREADABLE, AttributeError) as e:
         raise StoreError(f"not a record of a trajectory ({type(e).__name__}: {e})") from e
-
-
-def _call_to_json(call: CallRecord) -> dict[str, Any]:
-    return {
-        "turn": call.turn,
-        "index": call.index,
-        "id": call.id,
-        "name": call.name,
-        "arguments": _object(call.arguments),
-        "result": call.result,
-        "error": call.error,
-        "reward": None if call.reward is None else _number(call.reward),
-        "metrics": _object(call.metrics),
-        "queued": _number(call.queued),
-        "ran": _number(call.ran),
-        "span": None if call.span is None else list(call.span),
-    }
-
-
-def _call_from_json(body: Mapping[str, Any]) -> CallRecord:
-    span = body["span"]
-    return CallRecord(
-        turn=_count(body["turn"]),
-        index=_count(body["index"]),
-        id=_text(body["id"]),
-        name=_text(body["name"]),
-        arguments=_mapping(body["arguments"]),
-        result=_text(body["result"]),
-        error=_text_or_none(body["error"]),
-        reward=None if body["reward"] is None else float(body["reward"]),
-        metrics=_mapping(body["metrics"]),
-        queued=float(body["queued"]),
-        ran=float(body["ran"]),
-        span=None if span is None else (_count(span[0]), _count(span[1])),
-    )
-
-
-def _tokens_to_json(tokens: TokenRecord) -> dict[str, Any]:
-    logprobs = tokens.response_logprobs
-    return {
-        "prompt_ids": list(tokens.prompt_ids),
-        "response_ids": list(tokens.response_ids),
-        "response_mask": list(tokens.response_mask),
-        "response_logprobs": None if logprobs is None else [_number(p) for p in logprobs],
-        "exact": tokens.exact,
-    }
-
-
-def _tokens_from_json(body: Mapping[str, Any]) -> TokenRecord:
-    logprobs = body["response_logprobs"]
-    return TokenRecord(
-        tuple(body["prompt_ids"]),
-        tuple(body["response_ids"]),
-        tuple(body["response_mask"]),
-        None if logprobs is None else tuple(map(float, logprobs)),
-        body["exact"] is True,
-    )
-
-
-def _reasons(value: Mapping[str, Any]) -> dict[str, str]:
-    return {_text(name): _text(why) for name, why in value.items()}
 
 
 def _number(value: float) -> float | str:
@@ -177,14 +88,55 @@ def _text(value: Any) -> str:
     return value
 
 
-def _text_or_none(value: Any) -> str | None:
-    return None if value is None else _text(value)
-
-
 def _count(value: Any) -> int:
     if type(value) is not int:
         raise TypeError(f"expected an integer, found {value!r:.60}")
     return value
+
+
+def _or_none(kind: _Kind) -> _Kind:
+    return _Kind(*(lambda value, change=change: None if value is None else change(value) for change in kind))
+
+
+def _each(kind: _Kind) -> _Kind:
+    return _Kind(lambda values: [kind.write(one) for one in values], lambda values: tuple(map(kind.read, values)))
+
+
+def _by_name(kind: _Kind) -> _Kind:
+    return _Kind(*(lambda values, change=change: {_text(k): change(v) for k, v in values.items()} for change in kind))
+
+
+def _of(cls: type) -> _Kind:
+    """An object of a class, field by field."""
+    kinds = {field.name: _KINDS[str(field.type)] for field in fields(cls)}
+    return _Kind(
+        lambda value: {name: kind.write(getattr(value, name)) for name, kind in kinds.items()},
+        lambda body: cls(**{name: kind.read(body[name]) for name, kind in kinds.items()}),
+    )
+
+
+_COUNT, _TEXT, _NUMBER = _Kind(int, _count), _Kind(str, _text), _Kind(_number, float)
+_KINDS: Final = {
+    "int": _COUNT,
+    "str": _TEXT,
+    "str | None": _or_none(_TEXT),
+    "TrajectoryEnd": _TEXT,
+    "float": _NUMBER,
+    "float | None": _or_none(_NUMBER),
+    "bool": _Kind(bool, lambda value: value is True),
+    "Mapping[str, Any]": _Kind(_object, _mapping),
+    "Mapping[str, float]": _by_name(_NUMBER),
+    "Mapping[str, str]": _by_name(_TEXT),
+    "tuple[int, int] | None": _or_none(_each(_COUNT)),
+    "tuple[int, ...]": _Kind(list, tuple),
+    "tuple[float, ...] | None": _or_none(_each(_NUMBER)),
+    "tuple[Message, ...]": _each(_Kind(to_json, from_json)),
+}
+"""By the type of a field, as it is written there."""
+
+_KINDS["tuple[CallRecord, ...]"] = _each(_of(CallRecord))
+_KINDS["TokenRecord | None"] = _or_none(_of(TokenRecord))
+_RECORD: Final = _of(TrajectoryRecord)
 
 
 def record_line(record: TrajectoryRecord) -> bytes:

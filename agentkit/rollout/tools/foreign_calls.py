@@ -5,13 +5,14 @@ Knows bound tools; knows no such system and no loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any, Final
 
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.tool.arguments import arguments_of_schema
-from agentkit.tool.result import ToolContext
+from agentkit.tool.result import ToolContext, ToolResult
 from agentkit.tool.schema_tools import ReadyMadeTool, tool_from_schema
 
 ARGUMENTS: Final = "<arguments>"
@@ -66,6 +67,20 @@ def foreign_tool(function: Callable[..., Any], declared: Mapping[str, Any], wher
     except SchemaError as e:
         raise ConfigError(f"{where}: {e}") from e
     return ForeignTool(**{one.name: getattr(made, one.name) for one in fields(made)})
+
+
+def read_result(value: Any, read: Callable[[Any], ToolResult]) -> ToolResult | Awaitable[ToolResult]:
+    """Read what another system's function has returned; where that is to be awaited, what is read then.
+
+    Args:
+        value: the result, or an awaitable of it.
+        read: makes a result of it.
+    """
+
+    async def later() -> ToolResult:
+        return read(await value)
+
+    return later() if inspect.isawaitable(value) else read(value)
 
 
 def refuse_config(tool: Any, config: Mapping[str, Any] | None) -> None:

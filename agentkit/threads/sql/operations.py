@@ -39,11 +39,7 @@ Steps = Generator[tuple[str, tuple[Any, ...]], Rows, T]
 """A running operation: yields (SQL with `?` for each parameter, parameters), is sent rows, returns its result."""
 
 SCHEMA_VERSION: Final = 2
-"""The version of the tables below. A store with a higher version was written by a newer agentkit and is refused; one
-with a lower version is upgraded. 2: a lease has its length, `lease_seconds`."""
-
-OLD_LEASE: Final = 30.0
-"""The seconds of a lease that was acquired before its length was stored: all had this one."""
+"""The version of the tables below. A store with another one was written by another agentkit, and is refused."""
 
 CALLS_PER_INSERT: Final = 50
 """The number of calls in one statement: 550 parameters, below the 999 that an old SQLite allows."""
@@ -98,40 +94,30 @@ class Operations:
     # the tables
 
     def ready(self, reads: bool = False) -> Steps[bool]:
-        """Return True if the tables have the current version. With `reads`, any table of another program is refused.
+        """Return True if there are tables. With `reads`, any table of another program is refused.
 
         Raises:
-            StoreError: they belong to a newer agentkit, or to another program.
+            StoreError: they belong to another version of agentkit, or to another program.
         """
         names = {row[0] for row in (yield self.dialect.tables, ())}
         if "agentkit" not in names:
             if others := names if reads else names & {"threads", "entries", "calls"}:
                 raise StoreError(f"table {sorted(others)[0]!r} was not created by agentkit; choose another location")
             return False
-        return (yield from self._version()) == SCHEMA_VERSION
-
-    def _version(self) -> Steps[int]:
         rows = yield f"SELECT value FROM {self.facts} WHERE name = ?", ("schema",)
-        found = rows[0][0] if rows else None
-        if not isinstance(found, int) or found < 1:
+        if (found := rows[0][0] if rows else None) != SCHEMA_VERSION:
             raise StoreError(
-                f"the tables have version {found!r}, expected a number from 1 to {SCHEMA_VERSION}: they are damaged"
+                f"the tables have version {found!r}, but this agentkit supports only {SCHEMA_VERSION}: they are of "
+                "another agentkit, or damaged"
             )
-        if found > SCHEMA_VERSION:
-            raise StoreError(
-                f"the tables have version {found}, but this agentkit supports only up to {SCHEMA_VERSION}; "
-                "install a newer agentkit"
-            )
-        return found
+        return True
 
     def install(self) -> Steps[None]:
-        """Create the tables, or upgrade those of an older agentkit, unless another process was faster."""
+        """Create the tables, unless another process was faster."""
         for statement in self.dialect.before_install:
             yield statement, ()
-        if "agentkit" in {row[0] for row in (yield self.dialect.tables, ())}:
-            yield from self._upgrade((yield from self._version()))
+        if (yield from self.ready()):
             return
-        yield from self.ready()  # refuses tables of another program
         text = self.dialect.text
         # `floor`: no thread starts with a lower fence or version, so that a lease of a deleted thread is not valid
         # in a later thread with the same id.
@@ -142,7 +128,7 @@ class Operations:
                 f"CREATE TABLE {self.threads} (id {text} PRIMARY KEY, metadata TEXT NOT NULL, entries BIGINT NOT NULL,"
                 " created DOUBLE PRECISION NOT NULL, updated DOUBLE PRECISION NOT NULL, version BIGINT NOT NULL,"
                 " lease_owner TEXT, lease_fence BIGINT NOT NULL, lease_until DOUBLE PRECISION NOT NULL,"
-                f" lease_seconds DOUBLE PRECISION NOT NULL DEFAULT {OLD_LEASE})"
+                " lease_seconds DOUBLE PRECISION NOT NULL)"
             ),
             (),
         )
@@ -164,13 +150,6 @@ class Operations:
             ),
             (),
         )
-
-    def _upgrade(self, version: int) -> Steps[None]:
-        if version == SCHEMA_VERSION:
-            return
-        column = f"lease_seconds DOUBLE PRECISION NOT NULL DEFAULT {OLD_LEASE}"
-        yield f"ALTER TABLE {self.threads} ADD COLUMN {column}", ()
-        yield f"UPDATE {self.facts} SET value = ? WHERE name = ?", (SCHEMA_VERSION, "schema")
 
     # threads
 

@@ -12,7 +12,8 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from importlib import import_module
 from threading import Thread
 from typing import Any, Final
@@ -77,44 +78,31 @@ class PostgresStore(SqlStore):
         timeout: float = 30.0,
         on_statement: OnStatement | None = None,
     ) -> None:
-        given = {
-            "dsn": dsn,
-            "schema": schema,
-            "connections": connections,
-            "timeout": timeout,
-            "on_statement": on_statement,
-        }
-        refuse("PostgresStore", given, _BOUNDS)
+        given = {"dsn": dsn, "schema": schema, "connections": connections}
+        refuse("PostgresStore", given | {"timeout": timeout, "on_statement": on_statement}, _BOUNDS)
         self.dsn = dsn
         self.schema = schema
         name, operations = _without_password(dsn), Operations(_dialect(schema))
-        self._arguments = (_driver(), name, dsn, connections, timeout, on_statement, operations)
+        options = {"dsn": dsn, "max_size": connections, "timeout": timeout, "command_timeout": timeout}
+        self._start_server = partial(PoolThread, _driver(), name, options, on_statement, operations)
         super().__init__(operations, name)
 
     def _drivers(self) -> Mapping[Kind, Driver]:
-        server = PoolThread(*self._arguments)
+        server = self._start_server()
         return {"write": server, "read": server, "statement": server}
 
 
+@dataclass(eq=False)
 class PoolThread:
     """The thread, its loop and the pool of connections."""
 
-    def __init__(
-        self,
-        driver: Any,
-        name: str,
-        dsn: str,
-        connections: int,
-        timeout: float,
-        on_statement: OnStatement | None,
-        operations: Operations,
-    ) -> None:
-        self._driver = driver
-        self._name = name
-        self._options = {"dsn": dsn, "min_size": 0, "max_size": connections, "reset": _keep}
-        self._options |= {"timeout": timeout, "command_timeout": timeout}
-        self._on_statement = on_statement
-        self._operations = operations
+    driver: Any
+    name: str
+    options: Mapping[str, Any]
+    on_statement: OnStatement | None
+    operations: Operations
+
+    def __post_init__(self) -> None:
         self._pool: Any = None
         self._opening = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -167,13 +155,13 @@ class PoolThread:
 
     async def _open(self) -> Any:
         try:
-            pool = await self._driver.create_pool(**self._options)
+            pool = await self.driver.create_pool(**self.options, min_size=0, reset=_keep)
         except (ValueError, TypeError) as e:  # asyncpg parses the DSN here; its message may quote the password
-            raise StoreError(f"{self._name}: asyncpg cannot read this DSN ({type(e).__name__})") from None
+            raise StoreError(f"{self.name}: asyncpg cannot read this DSN ({type(e).__name__})") from None
         try:
             async with pool.acquire() as connection:
-                if not await self._work(connection, self._operations.ready, "read"):
-                    await self._work(connection, self._operations.install, "write")
+                if not await self._work(connection, self.operations.ready, "read"):
+                    await self._work(connection, self.operations.install, "write")
         except BaseException:
             pool.terminate()
             raise
@@ -207,7 +195,7 @@ class PoolThread:
             if not self._is_lost(e):
                 raise
             lost = "the connection broke during COMMIT, so it is unknown whether the changes were made"
-            raise StoreError(f"{self._name}: {lost} ({self._cause(e)})") from e
+            raise StoreError(f"{self.name}: {lost} ({self._cause(e)})") from e
 
     async def _drive(self, connection: Any, steps: Steps[Any]) -> Any:
         try:
@@ -215,7 +203,7 @@ class PoolThread:
             while True:
                 try:
                     rows = await self._execute(connection, sql, *values)
-                except self._driver.IntegrityConstraintViolationError as e:
+                except self.driver.IntegrityConstraintViolationError as e:
                     sql, values = steps.throw(Duplicate(str(e)))
                 else:
                     sql, values = steps.send(rows)
@@ -223,47 +211,39 @@ class PoolThread:
             return e.value
 
     async def _execute(self, connection: Any, sql: str, *values: Any) -> Rows:
-        if self._on_statement is not None:
-            self._on_statement("before", sql)
+        if self.on_statement is not None:
+            self.on_statement("before", sql)
         rows: Rows = await connection.fetch(_numbered(sql), *values)
-        if self._on_statement is not None:
-            self._on_statement("after", sql)
+        if self.on_statement is not None:
+            self.on_statement("after", sql)
         return rows
 
     def _is_lost(self, e: BaseException) -> bool:
         """Return True if an error means that the connection was lost or never made; False if a request was refused."""
-        d = self._driver
+        d = self.driver
         refused = (d.QueryCanceledError, d.DataError, d.ClientConfigurationError)
         ended = (d.PostgresConnectionError, d.OperatorInterventionError)  # as reported by the server
         met = (d.InterfaceError, d.InternalClientError)  # asyncpg used a closed connection
         unreachable = (OSError, TimeoutError, UnicodeError)  # the last one: resolving a host name
         return isinstance(e, (*ended, *met, *unreachable)) and not isinstance(e, refused)
 
-    def _was_there(self, e: BaseException) -> bool:
-        """Return True if a lost connection had been made; a connection that ends while it is made counts as made."""
-        d = self._driver
-        ended = (d.AdminShutdownError, d.CrashShutdownError, d.DatabaseDroppedError)
-        broken = (d.ConnectionDoesNotExistError, d.ConnectionFailureError, d.InterfaceError, d.InternalClientError)
-        return isinstance(e, (*ended, *broken, ConnectionResetError, BrokenPipeError))
-
     def _cause(self, e: BaseException) -> str:
         """Why a connection was lost; not in asyncpg's words about its own states, in which it notices only later."""
         met: BaseException | None = e
-        while isinstance(met, (self._driver.InterfaceError, self._driver.InternalClientError)):
+        while isinstance(met, (self.driver.InterfaceError, self.driver.InternalClientError)):
             met = met.__cause__ or met.__context__
-        if isinstance(met, (self._driver.PostgresError, OSError, TimeoutError, UnicodeError)):
+        if isinstance(met, (self.driver.PostgresError, OSError, TimeoutError, UnicodeError)):
             return str(met) or type(met).__name__
         return "the server or the network closed it"
 
     def _explain(self, e: BaseException) -> BaseException:
         """An error with agentkit's message; errors that are not from the database are unchanged."""
         if type(e) is StoreError:
-            return e if self._name in str(e) else StoreError(f"{self._name}: {e}")
+            return e if self.name in str(e) else StoreError(f"{self.name}: {e}")
         if self._is_lost(e):
-            how = ": the connection was lost" if self._was_there(e) else " cannot be reached"
-            return _caused(f"{self._name}{how}, so nothing was changed: {self._cause(e)}", e)
-        if isinstance(e, (self._driver.PostgresError, self._driver.InterfaceError)):
-            return _caused(f"{self._name}: PostgreSQL error, nothing was changed: {e}", e)
+            return _caused(f"{self.name}: there is no connection, so nothing was changed: {self._cause(e)}", e)
+        if isinstance(e, (self.driver.PostgresError, self.driver.InterfaceError)):
+            return _caused(f"{self.name}: PostgreSQL error, nothing was changed: {e}", e)
         return e
 
 

@@ -19,6 +19,7 @@ from agentkit.events import (
     Event,
     Finish,
     InventedResult,
+    ModelSelected,
     Text,
     Thinking,
     ToolCompleted,
@@ -89,6 +90,13 @@ def test_texts_and_thinking() -> None:
         {"type": "text-delta", "id": "1-2", "delta": "a"},
         {"type": "text-delta", "id": "1-2", "delta": "b"},
         {"type": "text-end", "id": "1-2"},
+    ]
+
+
+def test_the_model_of_a_chain_that_answers_is_a_part_of_the_pages_own() -> None:
+    assert fed(ModelSelected("openai:b", ("openai:a: 529: busy",)), Text("a"))[:2] == [
+        {"type": "start-step"},
+        {"type": "data-agentkit-model", "data": {"model": "openai:b", "failed": ["openai:a: 529: busy"]}},
     ]
 
 

@@ -19,7 +19,7 @@ import pytest
 from agentkit import Agent, ThreadManager, openapi_schema
 from agentkit.agent import Approved, RunStream
 from agentkit.errors import ProviderError
-from agentkit.events import CallEnd, CallStart, Thinking
+from agentkit.events import CallEnd, CallStart, ModelSelected, Thinking
 from agentkit.gateway.events import (
     HEADERS,
     PageRequest,
@@ -72,6 +72,10 @@ SCRIPTS: Final[Mapping[str, list[Any]]] = {
     "approval": [["I pay.", ToolCall("c1", "pay", {"sum": 5}), ToolCall("c2", "pay", {"sum": 6})], "Done."],
     "error": [["Half an", OVERLOADED]],
     "error_later": [[ToolCall("c1", "add", {"a": 1, "b": 2})], ["Half an", OVERLOADED]],
+    "chain": [
+        [ModelSelected("openai:b", ("openai:a: busy",)), "I pay.", ToolCall("c1", "pay", {"sum": 5})],
+        [ModelSelected("openai:a"), "Done."],
+    ],
     "whole_call": [["One.", CallEnd(0, ToolCall("c1", "add", {"a": 1, "b": 2}))], "3."],
 }
 
@@ -294,6 +298,21 @@ def test_decisions_in_a_chat_of_the_ai_sdk(decision: dict[str, Any], expected: l
     assert found["asked"] == 2
     assert parts(found) == ["I pay.", *expected, "Done."]
     assert (found["status"], found["error"], found["warnings"]) == ("ready", None, [])
+
+
+def test_the_models_that_answer_in_a_chat_of_the_ai_sdk() -> None:
+    found = seen("ai-sdk", "chain", {"approved": True})
+    said = found["messages"][1]["parts"]
+    assert [
+        part.get("data") or part.get("text") or part.get("output") for part in said if part["type"] != "step-start"
+    ] == [
+        {"model": "openai:b", "failed": ["openai:a: busy"]},
+        "I pay.",
+        "paid 5",
+        {"model": "openai:a", "failed": []},
+        "Done.",
+    ]
+    assert (found["asked"], found["status"], found["error"], found["warnings"]) == (1, "ready", None, [])
 
 
 @pytest.mark.parametrize("scenario", ["error", "error_later"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -57,13 +56,12 @@ async def test_a_text_that_takes_too_long_is_plain_and_blocks_nothing(reader: Co
     """Pygments' pattern for C takes quadratic time for empty lines."""
     code = "\n" * LONGEST
     slow = asyncio.create_task(reader.tokens("c", code))
-    pauses = []
+    turns = 0
     while not slow.done():
-        began = time.monotonic()
         await asyncio.sleep(0.01)
-        pauses.append(time.monotonic() - began)
+        turns += 1
     assert await slow == [("", code)]
-    assert max(pauses) < 1
+    assert turns > 1
     assert await reader.tokens("python", "x") == [("n", "x")]
 
 

@@ -249,6 +249,12 @@ def test_several_are_approved_at_once_after_each_was_seen(page: Modules) -> None
     assert did(page) == []
     for id in ("c1", "c2", "c3"):
         page.run("(id) => { conversation.focusCard(id); return new Promise((done) => setTimeout(done, 100)); }", id)
+    page.click("Edit")
+    page.run(
+        "() => [...document.querySelectorAll('button')].find((one) => one.textContent === 'Approve all 3').click()"
+    )
+    assert did(page) == []  # one of them is being edited
+    page.click("Cancel")
     page.click("Approve all 3")
     assert [what[1:] for what in did(page)] == [
         [id, {"hash": f"hash-{id}", "approved": True}] for id in ("c1", "c2", "c3")
@@ -453,6 +459,13 @@ def test_a_snapshot_right_after_other_events_is_drawn(page: Modules) -> None:
     page.apply(started(), *text("a"))
     page.apply(*text("b"), snapshot(stored_reply("m1", "new")))
     assert page.text(".markdown") == ["new"]
+
+
+def test_a_message_is_queued_until_it_is_read_or_its_run_is_gone(page: Modules) -> None:
+    page.apply(started(), *text("a"), custom("user", id="u", seq=3, content="next", queued=True))
+    assert page.run("() => conversation.queued") == 1
+    page.apply(snapshot(stored_user("u", "next")))
+    assert page.run("() => conversation.queued") == 0
 
 
 def test_next_and_previous_message(page: Modules) -> None:

@@ -24,9 +24,7 @@ def started(tabs: Tabs, text: str = "hello") -> Tab:
     """A tab with a thread in which one message was answered."""
     tab = tabs.new()
     tab.say(text)
-    tab.thread  # noqa: B018 - waits for it
     tab.is_idle()
-    tab.sees(text)
     return tab
 
 
@@ -151,7 +149,6 @@ def test_escape_stops_and_the_draft_stays(server: PageServer, tabs: Tabs) -> Non
     server.hold("model", 3)
     tab.say("long")
     server.until_held("model")
-    tab.runs()
     tab.box.fill("later")
     tab.box.press("Escape")
     tab.is_idle()
@@ -179,7 +176,7 @@ def test_two_quick_messages_open_one_thread(server: PageServer, tabs: Tabs) -> N
         route.continue_()
 
     tab.page.route("**/ui/api/threads", delay)
-    tab.say("one")
+    tab.send("one")
     tab.say("two")
     tab.sees("one", "two", "You said two.")
     expect(tab.page.get_by_role("navigation", name="Threads").get_by_role("listitem")).to_have_count(1)
@@ -212,7 +209,12 @@ def test_a_refused_message_can_be_edited(server: PageServer, tabs: Tabs) -> None
     tab = started(tabs)
     refusal = json.dumps({"error": {"message": "This message is too long.", "code": "too_long"}})
     tab.page.route("**/messages", lambda route: route.fulfill(status=413, body=refusal))
-    tab.say("very long")
+    tab.page.locator("#files").set_input_files(
+        [{"name": "a.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.7"}]
+    )
+    expect(tab.page.get_by_role("button", name="Remove a.pdf")).to_be_visible()
+    tab.send("very long")
+    expect(tab.page.get_by_text("a.pdf · very long")).to_be_visible()
     expect(tab.page.get_by_text("Not sent: This message is too long.")).to_be_visible()
     tab.press("Edit")
     expect(tab.box).to_have_value("very long")
@@ -226,10 +228,10 @@ def test_the_page_connects_again(server: PageServer, tabs: Tabs) -> None:
     tab = started(tabs)
     server.kill()
     expect(banner(tab.page, "Reconnecting")).to_be_visible()
-    tab.say("while-away")
+    tab.send("while-away")
     expect(tab.page.get_by_text("Sending…")).to_be_visible()
     server.start()
-    expect(banner(tab.page, "Reconnecting")).to_be_hidden(timeout=15_000)
+    expect(banner(tab.page, "Reconnecting")).to_be_hidden()
     tab.sees("You said while-away.")
 
 

@@ -34,7 +34,6 @@ def play(server: PageServer, tab: Tab, word: str) -> str:
     server.hold("model", 0)
     tab.say(word)
     server.until_held("model")
-    tab.sees(word)  # it follows now
     server.release("model")
     end = time.monotonic() + PATIENCE
     while not tab.log.get_by_text(WORDS[word]).is_visible():

@@ -104,7 +104,6 @@ def test_hostile_text_from_the_model_is_inert_in(place: str, server: PageServer,
     server.play("play", *PLACES[place])
     tab = tabs.new()
     tab.say("play")
-    tab.sees("play")
     tab.is_at_rest()
     inert(tab)
     tab.reload()

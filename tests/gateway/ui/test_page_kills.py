@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 import pytest
-from page_driver import Tab, Tabs
+from page_driver import SECONDS, Tab, Tabs
 from page_server import PageServer
 from playwright.sync_api import Error, expect
 from scenario_kit import SOAK
@@ -67,7 +67,7 @@ def converse(server: PageServer, tab: Tab, word: str, kills: int, dice: random.R
     """One conversation with so many kills, each followed by a restart and mostly a reload."""
     server.pace(dice.choice([0, 0.003, 0.01]))
     tab.open()
-    tab.say(word)
+    tab.send(word)
     for _ in range(kills):
         killer = threading.Timer(dice.random() * dice.choice([0.1, 0.4, 1.5]), server.kill)
         killer.start()
@@ -77,7 +77,7 @@ def converse(server: PageServer, tab: Tab, word: str, kills: int, dice: random.R
                 log[act(server, tab, dice)] += 1
             time.sleep(0.02)
         killer.join()
-        tab.page.set_default_timeout(15_000)
+        tab.page.set_default_timeout(SECONDS * 1000)
         server.start()
         if tab.log.is_visible() and dice.random() < 0.7:
             tab.reload()
@@ -101,7 +101,7 @@ def finish(server: PageServer, tab: Tab, word: str, dice: random.Random, log: Co
         with suppress(Error):
             tab.page.set_default_timeout(3000)
             log[act(server, tab, dice)] += 1
-        tab.page.set_default_timeout(15_000)
+        tab.page.set_default_timeout(SECONDS * 1000)
         tab.page.wait_for_timeout(100)
 
 

@@ -121,7 +121,7 @@ def test_a_tab_that_comes_late_sees_the_live_run_from_its_beginning(tmp_path: Pa
         client.settled(thread, "idle")
         model.allowed = 6
         client.say(thread, "long")
-        assert model.waiting.wait(5)
+        assert model.waiting.wait(30)
         with client.follow(thread) as events:
             snapshot = events.until(lambda e: e["type"] == "MESSAGES_SNAPSHOT")["messages"]
             assert [m["content"] for m in snapshot] == ["hello", "You said hello.", "long"]
@@ -158,10 +158,10 @@ def test_a_late_tab_sees_a_shortened_run(tmp_path: Path, monkeypatch: pytest.Mon
         thread = client.new()
         shop.gate.clear()
         client.say(thread, "slow")
-        assert shop.entered.wait(5)
+        assert shop.entered.wait(30)
         model.allowed = 2
         shop.gate.set()
-        assert model.waiting.wait(5)
+        assert model.waiting.wait(30)
         with client.follow(thread) as events:
             snapshot = events.until(lambda e: e["type"] == "MESSAGES_SNAPSHOT")["messages"]
             assert [m["role"] for m in snapshot] == ["user", "assistant", "tool"]

@@ -21,44 +21,31 @@ MAX_ATTRIBUTES: Final = 64  # of one tag: libxml2 compares each with all others,
 
 # Encodings
 
-_LABELS: Final = {
-    "ascii us-ascii iso-8859-1 iso8859-1 latin1 latin-1 l1 windows-1252 cp1252 x-cp1252": "cp1252",
-    "utf-8 utf8 unicode-1-1-utf-8": "utf-8",
-    "utf-16 utf-16le unicode": "utf-16-le",
-    "utf-16be": "utf-16-be",
-    "gb2312 gbk gb18030 gb_2312-80 x-gbk chinese csgb2312": "gb18030",
-    "big5 big5-hkscs x-x-big5 cn-big5 csbig5": "big5hkscs",
-    "shift_jis shift-jis sjis x-sjis ms_kanji windows-31j cp932 csshiftjis": "cp932",
-    "euc-jp x-euc-jp": "euc_jp",
-    "iso-2022-jp csiso2022jp": "iso2022_jp",
-    "euc-kr ks_c_5601-1987 ksc5601 korean windows-949 cp949 cseuckr": "cp949",
-    "iso-8859-2 latin2": "iso8859_2",
-    "iso-8859-3": "iso8859_3",
-    "iso-8859-4": "iso8859_4",
-    "iso-8859-5": "iso8859_5",
-    "iso-8859-6 arabic": "iso8859_6",
-    "iso-8859-7 greek": "iso8859_7",
-    "iso-8859-8 iso-8859-8-i hebrew": "iso8859_8",
-    "iso-8859-9 latin5 windows-1254 cp1254": "cp1254",
-    "iso-8859-10": "iso8859_10",
+_OTHERWISE: Final = {  # what Python does not know, or reads in another way
+    "ascii us-ascii iso-8859-1 iso8859-1 latin1 latin-1 l1 x-cp1252": "cp1252",
+    "unicode-1-1-utf-8": "utf-8",
+    "utf-16 unicode": "utf-16-le",
+    "gb2312 gbk gb_2312-80 x-gbk chinese csgb2312": "gb18030",
+    "big5 x-x-big5 cn-big5 csbig5": "big5hkscs",
+    "shift_jis shift-jis sjis x-sjis windows-31j csshiftjis": "cp932",
+    "x-euc-jp": "euc_jp",
+    "euc-kr ks_c_5601-1987 ksc5601 korean windows-949 cseuckr": "cp949",
+    "iso-8859-8-i": "iso8859_8",
+    "iso-8859-9 latin5": "cp1254",
     "iso-8859-11 tis-620 windows-874": "cp874",
-    "iso-8859-13": "iso8859_13",
-    "iso-8859-14": "iso8859_14",
-    "iso-8859-15 latin9": "iso8859_15",
-    "iso-8859-16": "iso8859_16",
-    "koi8-r koi8 koi": "koi8_r",
-    "koi8-u": "koi8_u",
-    "macintosh mac x-mac-roman": "mac_roman",
-    "ibm866 cp866 866": "cp866",
-    "windows-1250 cp1250": "cp1250",
-    "windows-1251 cp1251": "cp1251",
-    "windows-1253 cp1253": "cp1253",
-    "windows-1255 cp1255": "cp1255",
-    "windows-1256 cp1256": "cp1256",
-    "windows-1257 cp1257": "cp1257",
-    "windows-1258 cp1258": "cp1258",
+    "koi8 koi": "koi8_r",
+    "mac x-mac-roman": "mac_roman",
 }
-ENCODINGS: Final = {label: codec for labels, codec in _LABELS.items() for label in labels.split()}
+_LIKEWISE: Final = (  # what Python reads in the same way
+    "utf-8 utf8 utf-16le utf-16be gb18030 big5-hkscs ms_kanji cp932 euc-jp iso-2022-jp csiso2022jp cp949 iso-8859-2 "
+    "latin2 iso-8859-3 iso-8859-4 iso-8859-5 iso-8859-6 arabic iso-8859-7 greek iso-8859-8 hebrew iso-8859-10 "
+    "iso-8859-13 iso-8859-14 iso-8859-15 latin9 iso-8859-16 koi8-r koi8-u macintosh ibm866 cp866 866"
+)
+ENCODINGS: Final = {
+    **{label: codec for labels, codec in _OTHERWISE.items() for label in labels.split()},
+    **{label: label for label in _LIKEWISE.split()},
+    **{label: label for number in range(1250, 1259) for label in (f"windows-{number}", f"cp{number}")},
+}
 """What pages declare, and what browsers read it as. Nothing else is looked up: Python also knows `zlib` and `rot13`."""
 
 _BOMS: Final = (  # that of UTF-32 begins with that of UTF-16
@@ -104,7 +91,7 @@ def _declared_encodings(body: bytes, content_type: str) -> Iterator[str]:
             label = found[1] if isinstance(found[1], str) else found[1].decode("ascii", "replace")
             codec = ENCODINGS.get(label.lower())
             if codec is not None:
-                yield codec
+                yield codecs.lookup(codec).name
 
 
 # HTML

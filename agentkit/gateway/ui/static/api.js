@@ -67,16 +67,13 @@ async function problem(reply) {
 	}
 }
 
-async function json(method, path, body) {
-	const reply = await request(method, path, { body });
-	return reply.status === 204 ? null : reply.json();
-}
+const json = async (method, path, body) => (await request(method, path, { body })).json();
 
 const at = (id, rest = "") => `threads/${encodeURIComponent(id)}${rest}`;
 
 export const api = {
 	setup: () => json("GET", "setup"),
-	threads: ({ q = "", before = "", limit = 50 } = {}) => json("GET", `threads?${new URLSearchParams({ q, before, limit })}`),
+	threads: (query) => json("GET", `threads?${new URLSearchParams(query)}`),
 	create: (fields) => json("POST", "threads", fields),
 	change: (id, fields) => json("PATCH", at(id), fields),
 	remove: (id) => json("DELETE", at(id)),

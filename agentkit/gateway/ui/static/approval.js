@@ -69,7 +69,7 @@ export class Approval {
 		this.every.hidden = !all;
 		this.every.textContent = `Approve all ${total}`;
 		this.every.setAttribute("aria-disabled", String(!seen));
-		this.every.title = seen ? "" : "Look at each of them first";
+		this.every.title = seen ? "" : "Look at each of them first, and close their forms";
 	}
 
 	focus() {
@@ -159,12 +159,14 @@ export class Approval {
 			act();
 		};
 		this.buttons.hidden = true;
+		this.all.place();
 	}
 
 	#close() {
 		this.form = null;
 		this.extra.replaceChildren();
 		this.buttons.hidden = this.content.hidden = false;
+		this.all.place();
 		this.element.focus({ preventScroll: true });
 	}
 
@@ -231,6 +233,6 @@ export class WaitingCalls {
 	}
 
 	get seen() {
-		return this.list.every(({ buttons, alive }) => buttons.seen && alive);
+		return this.list.every(({ buttons, alive, begun }) => buttons.seen && alive && !begun);
 	}
 }

@@ -183,7 +183,7 @@ export class Composer {
 	drawOutbox(items, { again, edit }) {
 		const rows = items.map((item) => {
 			const { content, error } = item;
-			const text = typeof content === "string" ? content : content.map((part) => part.text ?? "image").join(" · ");
+			const text = typeof content === "string" ? content : content.map((part) => part.text ?? part.metadata.name).join(" · ");
 			const action = (name, run) => error && button(name, () => run(item), { class: "quiet" });
 			const state = make("span", {}, error ? `Not sent: ${error}` : "Sending…");
 			const name = make("span", { class: "name" }, text);

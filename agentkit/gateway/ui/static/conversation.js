@@ -61,6 +61,11 @@ export class Conversation {
 		return { waiting: waitingCalls(this.state).map(({ id, name }) => ({ id, name })), running: run !== null || thread?.state === "running" };
 	}
 
+	// How many messages the model has not been asked with yet.
+	get queued() {
+		return [...this.state.messages.values()].filter(({ queued }) => queued).length;
+	}
+
 	// Whether the last reply was stopped.
 	get stopped() {
 		const { order, messages, calls } = this.state;

@@ -49,12 +49,6 @@ export function say(text) {
 	$("status").textContent = text;
 }
 
-// A random id. `crypto.randomUUID` exists only on https and on loopback.
-export function newId() {
-	if (crypto.randomUUID) return crypto.randomUUID();
-	return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
 // A store that may be full or refused: then nothing is kept, and nothing fails.
 export const kept = {
 	get(name, fallback) {

@@ -74,9 +74,9 @@ export class Header {
 
 	showAllowed(allowed) {
 		$("allowed").hidden = !allowed.length;
-		const chips = allowed.map(({ text, ...revoke }) => {
+		const chips = allowed.map(({ text, note }) => {
 			const about = { class: "icon", "aria-label": `No longer always allow ${shown(text)}`, title: "Ask again" };
-			return make("span", { class: "chip" }, shown(text), button(icon("close"), () => this.actions.change({ revoke }), about));
+			return make("span", { class: "chip" }, shown(text + note), button(icon("close"), () => this.actions.change({ revoke: text }), about));
 		});
 		$("allowed").replaceChildren("Always allowed: ", ...chips);
 	}

@@ -14,7 +14,7 @@ const POLL = 10000; // ms between two looks at the list where no stream tells of
 const NOTICE = 8000; // ms that a notice stays
 const THEMES = ["auto", "light", "dark"];
 
-const page = { setup: null, id: null, thread: null, chosen: {}, error: "", status: "live", queued: new Set(), stream: null };
+const page = { setup: null, id: null, thread: null, chosen: {}, error: "", status: "live", stream: null };
 
 function notify(text) {
 	const note = make("div", { class: "notice" }, text);
@@ -153,14 +153,9 @@ function applied(event) {
 	const { type, name, value } = event;
 	if (name === "agentkit:thread") told(value);
 	else if (name === "agentkit:threads") refreshSoon();
-	else if (name === "agentkit:user") {
-		page.queued[value.queued ? "add" : "delete"](value.id);
-		composer.last = textOf(value.content);
-	} else if (type === "MESSAGES_SNAPSHOT") {
-		composer.last = textOf(event.messages.findLast(({ role }) => role === "user")?.content ?? "");
-	}
+	else if (name === "agentkit:user") composer.last = textOf(value.content);
+	else if (type === "MESSAGES_SNAPSHOT") composer.last = textOf(event.messages.findLast(({ role }) => role === "user")?.content ?? "");
 	else if (type === "RUN_STARTED") page.error = "";
-	else if (type === "STEP_STARTED") page.queued.clear(); // the model has been asked with them
 	else if (type === "RUN_ERROR") page.error = event.message;
 	else return;
 	draw();
@@ -203,7 +198,7 @@ function draw() {
 	const damaged = thread?.state === "damaged";
 	const closed = status === "gone" ? "This thread does not exist" : damaged ? "This thread is damaged" : "";
 	const waiting = thread?.waiting ?? 0;
-	composer.show({ live: thread?.state === "running", waiting, queued: page.queued.size, closed });
+	composer.show({ live: thread?.state === "running", waiting, queued: conversation.queued, closed });
 	$("start").hidden = Boolean(page.id);
 	$("conversation").hidden = !page.id;
 	showTitle();
@@ -234,7 +229,7 @@ function drawStart() {
 function open(id) {
 	if (id === page.id && page.stream) return;
 	page.stream?.close();
-	Object.assign(page, { id, thread: null, error: "", status: "live", queued: new Set(), stream: null, shown: null });
+	Object.assign(page, { id, thread: null, error: "", status: "live", stream: null, shown: null });
 	if (!id) page.chosen = { model: page.setup.model, format: page.setup.format };
 	conversation.reset();
 	composer.open(id);

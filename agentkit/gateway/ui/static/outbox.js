@@ -1,7 +1,7 @@
 // Messages on their way: each has an id that the server knows it by, kept until the server answered, also over a reload.
 // So a repeat after a lost connection adds nothing.
 
-import { kept, newId } from "./dom.js";
+import { kept } from "./dom.js";
 
 const AGAIN = 3000; // ms until an unreachable server is tried again
 
@@ -15,7 +15,8 @@ export class Outbox {
 	}
 
 	add(thread, content) {
-		this.items.push({ thread, id: newId(), content, error: "" });
+		const id = crypto.getRandomValues(new Uint32Array(4)).join("-"); // `randomUUID` exists only on https and loopback
+		this.items.push({ thread, id, content, error: "" });
 		this.note();
 		return this.flush();
 	}

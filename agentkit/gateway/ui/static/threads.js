@@ -13,41 +13,43 @@ function group(thread, today) {
 
 export class ThreadList {
 	threads = [];
-	more = false;
+	pages = 1; // that are shown
+	more = null; // the thread after which there are more
 	current = null;
 	query = "";
 
 	constructor({ load, opened }) {
-		this.load = load; // ({q, before}) → {threads, more}
+		this.load = load; // ({q, before}) → {threads, more}, a page
 		this.root = $("thread-list");
 		on("threads", "click", (event) => event.target.closest("a") && opened());
 		let timer = 0;
 		on("search", "input", () => {
 			clearTimeout(timer);
 			timer = setTimeout(() => {
-				this.query = $("search").value.trim();
+				Object.assign(this, { query: $("search").value.trim(), pages: 1 });
 				this.refresh();
 			}, 200);
 		});
 	}
 
-	// Fetch again what is shown.
-	refresh() {
-		return this.fetch({ limit: Math.max(50, Math.min(this.threads.length, 200)) }, []);
+	// Fetch again what is shown. A later call makes an earlier one void.
+	async refresh() {
+		const turn = (this.turn = {});
+		const all = new Map();
+		let before = "";
+		for (let page = 0; page < this.pages && before !== null; page++) {
+			const { threads, more } = await this.load({ q: this.query, before });
+			if (turn !== this.turn) return;
+			for (const thread of threads) all.set(thread.id, thread);
+			before = more;
+		}
+		Object.assign(this, { threads: [...all.values()], more: before });
+		this.draw();
 	}
 
 	loadMore() {
-		return this.fetch({ before: this.threads.at(-1)?.id }, this.threads);
-	}
-
-	// A later request makes an earlier answer void.
-	async fetch(query, old) {
-		const turn = (this.turn = {});
-		const { threads, more } = await this.load({ q: this.query, ...query });
-		if (turn !== this.turn) return;
-		const all = new Map([...old, ...threads].map((thread) => [thread.id, thread]));
-		Object.assign(this, { threads: [...all.values()], more });
-		this.draw();
+		this.pages++;
+		return this.refresh();
 	}
 
 	// The stream of the open thread knows its state before the list does.
@@ -81,8 +83,9 @@ export class ThreadList {
 				make("ul", { "aria-labelledby": id }, ...threads.map((thread) => this.row(thread))),
 			);
 		}
+		const none = this.query ? `No ${this.more ? "newer " : ""}thread has these words.` : "No threads yet.";
+		if (!this.threads.length) parts.push(make("p", {}, none));
 		if (this.more) parts.push(button("Older threads", () => this.loadMore(), { class: "quiet" }));
-		if (!this.threads.length) parts.push(make("p", {}, this.query ? "No thread has these words." : "No threads yet."));
 		this.root.replaceChildren(...parts);
 		if (focused) this.root.querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();
 	}
