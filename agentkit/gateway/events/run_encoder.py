@@ -308,7 +308,8 @@ class RunEncoder(ABC):
     def _write_tool(self, event: ToolEvent) -> None:
         """Write what happened to a call."""
 
-    def _write_other(self, event: SourceEvent) -> None:  # noqa: B027 - as above
+    @abstractmethod
+    def _write_other(self, event: SourceEvent) -> None:
         """Write the usage, an `InventedResult`, an `UnreadCall` or a `ModelSelected`."""
 
 
