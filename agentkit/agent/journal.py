@@ -32,6 +32,8 @@ class UnansweredCalls(NamedTuple):
         finish: why there is nothing more to do, such as `approval` if a call still waits; None to continue.
         waiting: the calls that still wait for a person.
         answered: the calls that were answered without being run since the last run, each with its answer.
+        started: by the ids of the calls that may have run before, the `call_hash` of what was started: nothing else may
+            run under their idempotency keys.
     """
 
     calls: tuple[ToolCall, ...] = ()
@@ -39,6 +41,7 @@ class UnansweredCalls(NamedTuple):
     finish: RunFinish | None = None
     waiting: tuple[ToolCall, ...] = ()
     answered: tuple[tuple[ToolCall, ToolMessage], ...] = ()
+    started: Mapping[str, str] = MappingProxyType({})
 
     def ends(self) -> Iterator[Event]:
         """The events of the calls that were answered; their indices follow those of the calls to run."""

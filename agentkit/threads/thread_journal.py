@@ -39,6 +39,7 @@ from agentkit.threads.resume import (
     answer,
     has_open,
     may_continue,
+    may_have_run,
     open_note,
     settle,
     waits_inside,
@@ -182,7 +183,8 @@ class ThreadJournal:
             call_from_json(c.body) for c in content.rest.calls if c.status == "waiting" and not waits_inside(c)
         )
         ended += [(call_from_json(call.body), answer) for call, answer in answers]
-        return UnansweredCalls(tuple(said for said, _ in reopened), approved, finish, waiting, tuple(ended))
+        started = {said.id: call_hash(call_from_json(call.body)) for said, call in reopened if may_have_run(call)}
+        return UnansweredCalls(tuple(said for said, _ in reopened), approved, finish, waiting, tuple(ended), started)
 
     async def _settle(
         self, content: ThreadContent, registry: ToolRegistry
