@@ -59,6 +59,8 @@ class RunGuards:
     """
 
     def __init__(self, guards: Guards | None, above: RunGuards | None) -> None:
+        self.asked: dict[str, str] = {}
+        """Why guards asked a person about calls of this run, by their ids."""
         self.unsettled = UnansweredCalls()
         """The calls of an earlier run that are about to run."""
         self.offered: Collection[str] | None = None
@@ -157,11 +159,17 @@ class RunGuards:
         return None if started is None or started == call_hash(call) else _STARTED_OTHERWISE
 
     def _ask(self, call: ToolCall, asks: Sequence[str] = ()) -> str | None:
-        """Return why a person must be asked about a call, if guards ask or she approved another one; otherwise None."""
-        if call.id not in self.unsettled.approved:
-            return ("; ".join(filter(None, asks)) or _ASKED) if asks else None
-        approved = self.unsettled.approved[call.id]
-        return None if approved is None or approved == call_hash(call) else _CHANGED_SINCE
+        """Return why a person must be asked about a call; None if nobody asks, or she approved it for this reason."""
+        reasons, approved = ["; ".join(filter(None, asks)) or _ASKED] if asks else [], self.unsettled.approved
+        if call.id in approved:
+            if (seen := approved[call.id]) is None:
+                return None
+            if seen.call != call_hash(call):
+                reasons.insert(0, _CHANGED_SINCE)
+            elif all(reason in seen.reason for reason in reasons):
+                return None
+        self.asked[call.id] = "; ".join(reasons)
+        return self.asked[call.id] or None
 
     # -------------------------------------------------------------- one guard
 

@@ -37,6 +37,7 @@ from agentkit.threads.resume import (
     INTERRUPTED,
     Settlement,
     answer,
+    asked_for,
     has_open,
     may_continue,
     may_have_run,
@@ -174,9 +175,7 @@ class ThreadJournal:
             (self._open.reopen(call, call_key(self.thread_id, call), self._view.taken), call) for call in plan.run
         ]
         approved = {
-            said.id: None if waits_inside(call) else call_hash(call_from_json(call.body))
-            for said, call in reopened
-            if may_continue(call)
+            said.id: None if waits_inside(call) else asked_for(call) for said, call in reopened if may_continue(call)
         }
         finish = None if self._temporary is not None and plan.finish != "approval" else plan.finish
         waiting = tuple(

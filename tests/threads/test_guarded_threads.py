@@ -97,6 +97,19 @@ async def test_a_guard_asks_and_the_approved_call_runs(threads: ThreadManager) -
     assert (over.finish, await answers(threads), bank.done) == ("stop", ["paid 5"], [5])
 
 
+@pytest.mark.parametrize("edit", [None, {"amount": 6}])
+async def test_an_approval_covers_only_the_reason_that_was_read(threads: ThreadManager, edit: Any) -> None:
+    """The tool requires it; the guard of the next run has a reason that nobody has read."""
+    bank = Bank()
+    await threads.run_agent("t", agent(bank, ruled=True))
+    await threads.approve("t", "p", arguments=edit)
+    waits = await threads.run_agent("t", agent(bank, asks, ruled=True))
+    assert ([call.id for call in waits.pending], bank.done) == (["p"], [])
+    await threads.approve("t", "p")
+    over = await threads.run_agent("t", agent(bank, asks, ruled=True, model=ScriptedModel(["done"])))
+    assert (over.text, bank.done) == ("done", [5 if edit is None else 6])
+
+
 async def test_an_agent_with_new_guards_denies_what_was_approved(threads: ThreadManager) -> None:
     bank = Bank()
     await threads.run_agent("t", agent(bank, ruled=True)).complete()
