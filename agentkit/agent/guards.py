@@ -71,8 +71,8 @@ class Guards:
         call: called with each `ToolCall`, whatever its source, once its arguments are validated, and with its
             `ToolContext`, whose `run` is the run; not for the run's own tools (`final_result`, `find_tools`). The
             arguments are JSON values as the tool reads them. Returns `Denied(reason)`; `AskPerson(reason)`; or
-            `Approved(arguments=…)`, which runs the call with other arguments, JSON values; one that is returned as it
-            was shown stays as the model wrote it.
+            `Approved(arguments=…)`, which runs the call with other arguments, JSON values; unchanged ones stay as the
+            model wrote them.
         reply: called with the `AssistantMessage` with which the run would end, and with the run. Returns
             `AskAgain(reason)` or `Refused(reason)`.
         timeout: seconds, wall clock, that all guards of one kind have together for one decision; more than 0. Code that

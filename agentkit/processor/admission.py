@@ -43,6 +43,7 @@ class AdmittedCall:
     lock: HeldLock | None = None
     refusal: ToolResult | None = None
     changed: bool = False  # whether its arguments are not the model's, nor those of a person
+    decided: bool = False  # whether it may start: nobody has anything against it
     added: Mapping[str, Any] = field(default_factory=dict)  # only when it runs: no guard sees or loses them
 
     def with_arguments(self, arguments: Mapping[str, Any]) -> AdmittedCall:
@@ -82,7 +83,8 @@ class Ruling(NamedTuple):
 Judge = Callable[[AdmittedCall, ToolContext], Coroutine[Any, Any, Ruling]]
 """Decides about each admitted call, whatever its source; until then it does not start. If it fails, the call is denied.
 
-The calls of a response are decided about concurrently. It is cancelled if the call is answered in the meantime."""
+The calls of a response are decided about concurrently; with `sequential` each when those before it have ended. It is
+cancelled if the call is answered in the meantime."""
 
 Added = Callable[[BoundTool], Mapping[str, Any]]
 """Returns the arguments that a tool gets besides the model's."""

@@ -118,34 +118,38 @@ class CallRunner:
         admitted = self._admission.admit(event)
         if type(admitted) is not AdmittedCall:
             return self._answer(admitted)  # type: ignore[arg-type]
-        if admitted.tool.policy.requires_approval is needs_no_decision:
-            self.waiting.calls.append(admitted)
-            return None
-        if admitted.tool.policy.terminates:
-            self._terminate(admitted)
-        answered: ToolEvent | None = None
-        if (judge := self._admission.judge) is None:
-            answered = self._consider(admitted)
-        else:
-            work = judge(admitted, self._contexts(admitted.call))
-            judging = start_now(work, asyncio.get_running_loop())
-            if judging.done():
-                answered = self._rule(admitted, judging)
-            else:
-                self.approvals.asking[admitted.index] = judging
-                judging.add_done_callback(partial(self._on_ruling, admitted))
+        answered = None if self._busy or self._delays_more() else self._decide(admitted)
         if answered is None:
             self.waiting.calls.append(admitted)
         return answered
+
+    def _delays_more(self) -> bool:
+        """Return True if the last call that waits delays those after it, or is itself delayed."""
+        if not self.waiting.calls:
+            return False
+        last = self.waiting.calls[-1]
+        return self.waiting.delays(last) or not (last.decided or last.index in self.approvals.asking)
+
+    def _decide(self, admitted: AdmittedCall) -> ToolEvent | None:
+        """Begin to decide about a call; None if it may start, or if that is not decided yet."""
+        if admitted.tool.policy.requires_approval is needs_no_decision:
+            admitted.decided = True
+            return None
+        if (judge := self._admission.judge) is None:
+            return self._consider(admitted)
+        work = judge(admitted, self._contexts(admitted.call))
+        judging = start_now(work, asyncio.get_running_loop())
+        if judging.done():
+            return self._rule(admitted, judging)
+        self.approvals.asking[admitted.index] = judging
+        judging.add_done_callback(partial(self._on_ruling, admitted))
+        return None
 
     def _on_ruling(self, admitted: AdmittedCall, judging: asyncio.Task[Ruling]) -> None:
         """Act on the decision about a call that has waited for it; nothing if it was answered in the meantime."""
         if self.approvals.asking.get(admitted.index) is judging:
             del self.approvals.asking[admitted.index]
-            if (answered := self._rule(admitted, judging)) is not None:
-                self.waiting.drop(admitted)
-                self._inbox.put(answered)
-            self._inbox.wake()
+            self._act(admitted, self._rule(admitted, judging))
 
     def _rule(self, admitted: AdmittedCall, judging: asyncio.Task[Ruling]) -> ToolEvent | None:
         """Act on the decision about a call; None if it may start, or waits for a further one."""
@@ -156,14 +160,40 @@ class CallRunner:
         if isinstance(call, ToolResult):
             return self._skip(admitted.index, admitted.call, call)
         admitted.become(call)
-        return self._consider(admitted) if ask is None else self._require(self.approvals.require(admitted, ask))
+        return (
+            self._consider(admitted) if ask is None else self._settle(admitted, self.approvals.require(admitted, ask))
+        )
 
     def _consider(self, admitted: AdmittedCall) -> ToolEvent | None:
         """Let a call wait for a person if it must, or answer it; None if it may start, or that is not decided yet."""
         if admitted.tool.policy.requires_approval is False and self._admission.config.requires_approval is None:
-            return None
+            return self._settle(admitted, None)
         required = self.approvals.ask(admitted, self._on_decision)
-        return None if required is None else self._require(required)
+        return None if admitted.index in self.approvals.asking else self._settle(admitted, required)
+
+    def _on_decision(self, admitted: AdmittedCall, required: ApprovalRequired | None) -> None:
+        """Take a function's decision on whether a waiting call must wait for a person."""
+        self._act(admitted, self._settle(admitted, required))
+
+    def _settle(self, admitted: AdmittedCall, required: ApprovalRequired | None) -> ToolEvent | None:
+        """Let a call start, or wait for a person; answer it if there is none."""
+        if required is not None and not self.approvals.attended:
+            self.approvals.pending.pop(required.index)
+            why = required.reason and f" ({required.reason})"
+            return self._skip(
+                required.index, required.call, not_run.UNATTENDED.result(name=required.call.name, reason=why)
+            )
+        admitted.decided = True
+        if admitted.tool.policy.terminates:
+            self._terminate(admitted)
+        return required
+
+    def _act(self, admitted: AdmittedCall, event: ToolEvent | None) -> None:
+        """Remove a call that waits for its start if it has its answer now, or waits for a person."""
+        if event is not None:
+            self.waiting.drop(admitted)
+            self._inbox.put(event)
+        self._inbox.wake()
 
     @property
     def _outputs(self) -> list[AdmittedCall]:
@@ -205,43 +235,35 @@ class CallRunner:
         for index, call in self._withdraw(after=last.index):
             self._inbox.put(self._skip(index, call, skipped))
 
-    def _on_decision(self, admitted: AdmittedCall, required: ApprovalRequired | None) -> None:
-        """Take a function's decision on whether a waiting call must wait for a person."""
-        if required is not None:
-            self.waiting.drop(admitted)
-            self._inbox.put(self._require(required))
-        self._inbox.wake()
-
-    def _require(self, required: ApprovalRequired) -> ToolEvent:
-        """Let a call wait for a person; answer it if there is none."""
-        if self.approvals.attended:
-            return required
-        self.approvals.pending.pop(required.index)
-        answer = not_run.UNATTENDED.result(name=required.call.name, reason=required.reason and f" ({required.reason})")
-        return self._skip(required.index, required.call, answer)
-
     def _withdraw(self, after: int = -1) -> list[tuple[int, ToolCall]]:
         """Remove and return the calls that wait, for their start or for a person, in call order."""
         return sorted((self.waiting.drop_all(after) | self.approvals.withdraw(after)).items())
 
     # -------------------------------------------------------------- running
 
+    @property
+    def _busy(self) -> bool:
+        """Whether the calls are run one after another, and one has not ended, or its end was not seen."""
+        return self.waiting.sequential and bool(self._running or self.unreported)
+
     def next(self) -> AdmittedCall | None:
         """Return the call that may start now; it keeps its lock until `start`. Calls that may never start are answered.
 
-        With `sequential`, a call delays those after it while a function decides whether it needs approval, but not
-        while it waits for a person.
+        With `sequential`, a call delays those after it while it is decided whether it may start, or needs approval, but
+        not while it waits for a person.
         """
         waiting = self.waiting
-        while waiting.calls and not (waiting.sequential and (self._running or self.unreported)):
+        while waiting.calls and not self._busy:
             ready = waiting.ready({*self.approvals.asking, *(held.index for held in self._outputs)})
             if ready is None:
                 return None
+            if not ready.decided:
+                self._act(ready, self._decide(ready))
+                continue
             refused = waiting.kept_back(ready)
             if refused is None:
                 return ready
-            waiting.drop(ready)
-            self._inbox.put(self._skip(ready.index, ready.call, refused))
+            self._act(ready, self._skip(ready.index, ready.call, refused))
         return None
 
     def start(self, admitted: AdmittedCall) -> None:

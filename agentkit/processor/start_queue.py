@@ -20,7 +20,7 @@ Gate = Callable[[ToolCall], ToolResult | None]
 class StartQueue:
     """The admitted calls of one response that have not started, in `calls`; calls `wake` when `ready` may have one.
 
-    With `sequential`, each call delays those after it.
+    With `sequential`, each call delays those after it; a terminating call does so until it is decided about.
     """
 
     def __init__(self, gate: Gate | None, wake: Callable[[], None], *, sequential: bool) -> None:
@@ -29,12 +29,20 @@ class StartQueue:
         self._gate = gate
         self._wake = wake
 
+    def delays(self, admitted: AdmittedCall) -> bool:
+        """Return True if a call that waits here delays the calls after it."""
+        return self.sequential or (admitted.tool.policy.terminates and not admitted.decided)
+
     def ready(self, undecided: Container[int]) -> AdmittedCall | None:
-        """Return the first call that no other call and no `undecided` approval delays; `kept_back` may still."""
+        """Return the first call that no other call delays, nor a decision in progress; `kept_back` may still.
+
+        It holds its lock only if it is decided about.
+        """
         for admitted in self.calls:
-            if admitted.index not in undecided and (not admitted.tool.policy.exclusive or self._locked(admitted)):
+            free = not (admitted.decided and admitted.tool.policy.exclusive)
+            if admitted.index not in undecided and (free or self._locked(admitted)):
                 return admitted
-            if self.sequential:
+            if self.delays(admitted):
                 return None
         return None
 

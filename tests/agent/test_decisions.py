@@ -126,6 +126,16 @@ def test_a_sequential_call_that_waits_for_a_person_does_not_hold_up_the_others()
     assert [r.call_id for r in turn.results] == ["a", "c"]
 
 
+def test_sequential_calls_are_asked_about_when_those_before_have_ended_or_wait() -> None:
+    wanted = (("close", {}), ("pay", {"amount": 500}), ("look", {}), ("close", {}))
+    turn, events = play(Bank(), *wanted, strategy="sequential")
+    assert [f"{type(e).__name__} {e.index}" for e in events if not isinstance(e, Finish)] == [  # type: ignore[union-attr]
+        *("CallEnd 0", "ApprovalRequired 0", "CallEnd 1", "ApprovalRequired 1", "CallEnd 2", "CallEnd 3"),
+        *("ToolStarted 2", "ToolCompleted 2", "ApprovalRequired 3"),
+    ]
+    assert [call.id for call in turn.pending] == ["a", "b", "d"]
+
+
 def test_what_cannot_be_decided_waits_and_says_why() -> None:
     _, events = play(bank := Bank(), ("burn", {}))
     assert bank.made == []

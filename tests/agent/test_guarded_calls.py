@@ -380,6 +380,65 @@ async def test_one_by_one_calls_keep_their_order() -> None:
     assert bank.done == ["pay 0 to Ada", "pay 1 to Ada", "pay 2 to Ada"]
 
 
+@pytest.mark.parametrize("execute", ["end", "stream"])
+async def test_one_by_one_each_call_is_judged_when_those_before_have_ended(execute: Any) -> None:
+    bank = Bank()
+
+    async def once(call: ToolCall, context: ToolContext) -> Denied | None:
+        await asyncio.sleep(0)
+        return Denied("only once") if bank.done else None
+
+    config = ProcessorConfig(strategy="sequential", execute=execute)
+    calls = [ToolCall("a", "pay", {"amount": 80}), ToolCall("b", "pay", {"amount": 70})]
+    result = await Agent(ScriptedModel([calls, "done"]), [bank], config=config, guards=Guards(call=[once])).run("Pay.")
+    assert [answer.text for answer in answers(result)] == ["paid", "not run: a guard denied this call: only once"]
+    assert bank.done == ["pay 80 to Ada"]
+
+
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize("execute", ["end", "stream"])
+@pytest.mark.parametrize("strategy", ["parallel", "sequential"])
+async def test_a_call_that_would_end_the_run_and_is_denied_ends_nothing(
+    strategy: Any, execute: Any, *, later: bool
+) -> None:
+    bank, seen = Bank(), list[str]()
+
+    def hook(event: Any, run: RunStream[Any]) -> None:
+        if isinstance(event, ToolSkipped | ToolStarted):
+            seen.append(f"{type(event).__name__} {event.call.id}")
+
+    async def guard(call: ToolCall, context: ToolContext) -> Denied | None:
+        for _ in range(20 if later and call.name == "finish" else 0):
+            await asyncio.sleep(0)
+        return Denied("not yet") if call.name == "finish" else None
+
+    config = ProcessorConfig(strategy=strategy, execute=execute)
+    reply = [ToolCall("f", "finish", {"amount": 1}), ToolCall("l", "look", {}), PAY]
+    agent = Agent(ScriptedModel([reply, "done"]), [bank], config=config, guards=Guards(call=[guard]), hooks=[hook])
+    result = await agent.run("Pay.")
+    assert [answer.text for answer in answers(result)] == [
+        "not run: a guard denied this call: not yet",
+        "seen",
+        "paid",
+    ]
+    assert (result.finish, seen) == ("stop", ["ToolSkipped f", "ToolStarted l", "ToolStarted p"])
+
+
+@pytest.mark.parametrize("strategy", ["parallel", "sequential"])
+async def test_after_a_call_that_ends_the_run_and_that_a_guard_lets_wait_nothing_runs(strategy: Any) -> None:
+    async def guard(call: ToolCall, context: ToolContext) -> AskPerson | None:
+        await asyncio.sleep(0)
+        return AskPerson("sure?") if call.name == "finish" else None
+
+    bank, config = Bank(), ProcessorConfig(strategy=strategy)
+    reply = [ToolCall("f", "finish", {"amount": 1}), ToolCall("l", "look", {}), PAY]
+    result = await Agent(ScriptedModel([reply]), [bank], config=config, guards=Guards(call=[guard])).run("Pay.")
+    assert ([call.id for call in result.pending], bank.done) == (["f"], [])
+    assert {m.text for m in result.messages if isinstance(m, ToolMessage)} == {
+        "not run: terminated by the call of finish before it"
+    }
+
+
 def test_outer_guards_are_called_first_and_know_which_agent_acts() -> None:
     seen: list[str] = []
 
@@ -422,6 +481,33 @@ def test_a_guard_asks_a_person_whatever_was_allowed(ruled: bool | None) -> None:
     assert (waits.finish, [call.id for call in waits.pending], bank.done) == ("approval", ["p"], [])
     over = agent.run_sync(waits, decisions={"p": Approved()})
     assert (over.text, bank.done) == ("done", ["pay 5 to Ada"])
+
+
+def test_an_approval_covers_only_the_reason_that_was_read() -> None:
+    """The tool requires it, without a reason; then a guard has one, and then another one."""
+    reasons: list[str] = []
+
+    def guard(call: ToolCall, context: ToolContext) -> AskPerson | None:
+        return AskPerson(reasons[-1]) if reasons else None
+
+    bank, config = Bank(), ProcessorConfig(requires_approval=True)
+    agent = Agent(ScriptedModel([PAY, "done"]), [bank], config=config, guards=Guards(call=[guard]))
+    result = agent.run_sync("Pay.")
+    for reason in ("the limit is exceeded", "the limit is exceeded by 5"):
+        reasons.append(reason)
+        result = agent.run_sync(result, decisions={"p": Approved()})
+        assert ([call.id for call in result.pending], bank.done) == (["p"], [])
+    assert (agent.run_sync(result, decisions={"p": Approved()}).text, bank.done) == ("done", ["pay 5 to Ada"])
+
+
+def test_a_reason_is_known_while_another_call_is_decided_first() -> None:
+    bank = Bank()
+    calls = [ToolCall("a", "pay", {"amount": 5}), ToolCall("b", "pay", {"amount": 6})]
+    agent = Agent(ScriptedModel([calls, "done"]), [bank], guards=Guards(call=[asks]))
+    result = agent.run_sync("Pay.")
+    for id in ("b", "a"):
+        result = agent.run_sync(result, decisions={id: Approved()})
+    assert (result.text, bank.done) == ("done", ["pay 6 to Ada", "pay 5 to Ada"])
 
 
 def test_where_nobody_is_there_a_guard_that_asks_denies() -> None:

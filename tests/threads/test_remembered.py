@@ -221,6 +221,21 @@ async def test_a_revoked_rule_ends_with_the_next_call_of_a_live_run(threads: Thr
     assert (seen, till.paid) == ([ToolStarted, ApprovalRequired], [1])
 
 
+async def test_one_by_one_a_rule_that_a_call_revokes_does_not_cover_those_after_it(
+    threads: ThreadManager, till: Till
+) -> None:
+    async def revoke() -> str:
+        """Revoke the rule."""
+        await threads.revoke("t", "pay")
+        return "revoked"
+
+    threads.add_tool(revoke)
+    await threads.allow("t", "pay")
+    one_by_one = ProcessorConfig(strategy="sequential")
+    assert await run(threads, [PAY, ToolCall("r", "revoke"), PAY_MORE], processor_config=one_by_one) == ["c2"]
+    assert till.paid == [1]
+
+
 async def test_a_rule_is_heard_by_a_live_run(threads: ThreadManager, till: Till) -> None:
     async for event in threads.run_thread("t", model=ScriptedModel([ToolCall("c0", "slow"), PAY, "Done."])):
         if isinstance(event, ToolStarted) and event.call.name == "slow":
