@@ -56,7 +56,7 @@ def test_a_run_ends_although_its_tool_does_not(
     finally:
         for event in FREED:
             event.set()
-    assert time.monotonic() - began < 20, "it would never have ended"
+    assert time.monotonic() - began < 60, "it would never have ended"
     assert result.finish == "time_budget"
     assert [m.error for m in result.messages if isinstance(m, ToolMessage)] == ["cancelled"]
     told = "abandoned, because it did not end when it was cancelled: "

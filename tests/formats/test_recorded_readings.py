@@ -77,6 +77,7 @@ def test_all_real_texts_run_nothing_that_they_did_not_run(number: int) -> None:
     hold(*differences(part(PARTS, number)))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("number", range(2))
 def test_directed_texts_run_nothing_that_they_did_not_run(number: int) -> None:
     counts, wrong = differences(islice(directed(), number, None, 2))

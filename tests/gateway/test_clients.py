@@ -29,6 +29,7 @@ def url(upstream: ScriptedUpstream) -> Iterator[str]:
         yield address
 
 
+@pytest.mark.share(3)  # in which each client and each upstream has its turn
 @pytest.mark.parametrize("model", UPSTREAMS)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_client_has_its_conversation(client: str, model: str, url: str, upstream: ScriptedUpstream) -> None:

@@ -165,7 +165,7 @@ def test_s23_leaving_after_a_start() -> None:
 
     began = time.perf_counter()
     turn = asyncio.run(main())
-    assert time.perf_counter() - began < 10
+    assert time.perf_counter() - began < 30
     assert [r.error for r in turn.results] == ["cancelled"]
 
 

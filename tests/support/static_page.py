@@ -105,20 +105,23 @@ class Modules:
         return found
 
 
+@cache
+def _opened() -> Modules:
+    """A tab for all tests of this process: a new one takes a process of the browser."""
+    return Modules(chromium().new_context(viewport={"width": 1000, "height": 800}).new_page())
+
+
 @contextmanager
-def modules(setup: str, **options: Any) -> Iterator[Modules]:
-    """Open the test page, run a script in it, and check at the end that nothing went wrong."""
+def modules(setup: str) -> Iterator[Modules]:
+    """Load the test page, run a script in it, and check at the end that nothing went wrong."""
 
     def begin() -> Modules:
-        context = chromium().new_context(viewport={"width": 1000, "height": 800}, **options)
-        opened = Modules(context.new_page())
+        opened = _opened()
         opened.page.goto(static_page())
         opened.page.evaluate(setup)
         return opened
 
     opened = in_browser(begin)
-    try:
-        yield opened
-    finally:
-        in_browser(opened.page.context.close)
-    assert opened.faults == []
+    yield opened
+    faults, opened.faults = opened.faults, []
+    assert faults == []

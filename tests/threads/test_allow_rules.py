@@ -82,10 +82,10 @@ def test_a_pattern_is_what_a_regular_expression_would_be() -> None:
 
 @pytest.mark.parametrize("pattern", ["*" * 10_000, "*a" * 10_000 + "*b", "a*" * 10_000, "*ab*" * 5_000])
 def test_many_stars_take_no_time(pattern: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     for text in ("a" * 1_000_000, "ab" * 500_000, "a" * 1_000_000 + ";"):
         covers(pattern, text)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(

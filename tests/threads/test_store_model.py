@@ -158,7 +158,7 @@ class Twins(RuleBasedStateMachine):
 
 
 def test_a_store_does_what_lists_do(new_store: Callable[..., Store], request: pytest.FixtureRequest) -> None:
-    examples = EXAMPLES or (10 if "postgres" in request.node.name else 20)
+    examples = EXAMPLES or (6 if "postgres" in request.node.name else 12)
     run_state_machine_as_test(
         lambda: Twins(new_store()), settings=settings(max_examples=examples, stateful_step_count=25)
     )
