@@ -128,7 +128,7 @@ class AgentModel:
         await self._closes.aclose()
 
     async def _reply(self, runs: AgentRuns, reply: AgentReply) -> AsyncGenerator[list[SourceEvent], None]:
-        """What a client sees of each event of the runs, and of their end.
+        """Yield the events for a client, for each event of the runs and for their end.
 
         Closing it ends the run, as a person's stop does: calls that have started are cancelled, and all are answered.
 
