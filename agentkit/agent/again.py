@@ -12,7 +12,7 @@ from agentkit.agent.options import Lacking, RunFinish
 from agentkit.agent.run_end import TurnOutcome
 from agentkit.events import Finish, InventedResult, UnreadCall
 from agentkit.messages import AssistantMessage, MarkupPart, ProviderPart, TextPart, ThinkingPart, UserMessage, user
-from agentkit.models.gemini_wire import ABOUT_REPLY
+from agentkit.models.base import ABOUT_REPLY
 from agentkit.tool.reply import Output
 from agentkit.toolspec import ToolSpec
 

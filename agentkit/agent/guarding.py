@@ -10,12 +10,12 @@ from contextlib import aclosing
 from copy import deepcopy
 from dataclasses import replace
 from itertools import chain
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.agent.cancellation import in_time
 from agentkit.agent.decisions import Approved, Denied, call_hash
 from agentkit.agent.guards import AskAgain, AskPerson, Guards, Refused
+from agentkit.agent.journal import Ask, UnansweredCalls
 from agentkit.events import SourceEvent
 from agentkit.messages import AssistantMessage, Message, ToolCall
 from agentkit.models.base import Model, ModelRequest
@@ -28,7 +28,6 @@ from agentkit.tool.own_thread import thread_of_method
 from agentkit.tool.result import ToolContext
 
 if TYPE_CHECKING:
-    from agentkit.agent.journal import Ask
     from agentkit.agent.run import RunStream
 
 _LOG: Final = logging.getLogger("agentkit.agent")
@@ -39,6 +38,7 @@ _ALLOWED: Final[Mapping[str, tuple[type, ...]]] = {
 }
 """What a guard may return besides None."""
 _ASKED: Final = "a guard asks for a person"
+_STARTED_OTHERWISE: Final = "it was started with other arguments"
 _CHANGED_SINCE: Final = "its arguments are not those that were approved"
 
 
@@ -59,8 +59,10 @@ class RunGuards:
     """
 
     def __init__(self, guards: Guards | None, above: RunGuards | None) -> None:
-        self.approved: Mapping[str, str | None] = MappingProxyType({})
-        """The `UnansweredCalls.approved` of the calls that are about to run."""
+        self.asked: dict[str, str] = {}
+        """Why guards asked a person about calls of this run, by their ids."""
+        self.unsettled = UnansweredCalls()
+        """The calls of an earlier run that are about to run."""
         self.offered: Collection[str] | None = None
         """The tools in the request that a guard returned, which alone may be called; None if no guard returned one."""
         outer: tuple[Guards, ...] = () if above is None else above._guards
@@ -71,8 +73,8 @@ class RunGuards:
         return any(getattr(guards, kind) for guards in self._guards)
 
     def judges(self, calls: Sequence[ToolCall]) -> bool:
-        """Return True if calls are to be judged: by guards, or because one is not as it was approved."""
-        return self.has("call") or self.has("request") or any(self._ask(call) for call in calls)
+        """Return True if calls are to be judged: by guards, or because one is not as it was approved or started."""
+        return self.has("call") or self.has("request") or any(map(self._refusal, calls)) or any(map(self._ask, calls))
 
     # -------------------------------------------------------------- requests and replies
 
@@ -144,17 +146,30 @@ class RunGuards:
         except KeyboardInterrupt as e:
             await interrupt(e)
             denied = Denied("interrupted")
-        if denied is not None:
-            reason = f"a guard denied this call{denied.reason and ': '}{denied.reason}"
-            return Ruling(not_run.GUARDED.result(reason=reason))
+        refusal = self._refusal(current.call, denied)
+        if refusal is not None:
+            return Ruling(not_run.GUARDED.result(reason=refusal))
         return Ruling(current, self._ask(current.call, asks))
 
+    def _refusal(self, call: ToolCall, denied: Denied | None = None) -> str | None:
+        """Return why a call does not run: guards denied it, or it was started with other arguments; otherwise None."""
+        if denied is not None:
+            return f"a guard denied this call{denied.reason and ': '}{denied.reason}"
+        started = self.unsettled.started.get(call.id)
+        return None if started is None or started == call_hash(call) else _STARTED_OTHERWISE
+
     def _ask(self, call: ToolCall, asks: Sequence[str] = ()) -> str | None:
-        """Return why a person must be asked about a call, if guards ask or she approved another one; otherwise None."""
-        if call.id not in self.approved:
-            return ("; ".join(filter(None, asks)) or _ASKED) if asks else None
-        approved = self.approved[call.id]
-        return None if approved is None or approved == call_hash(call) else _CHANGED_SINCE
+        """Return why a person must be asked about a call; None if nobody asks, or she approved it for this reason."""
+        reasons, approved = ["; ".join(filter(None, asks)) or _ASKED] if asks else [], self.unsettled.approved
+        if call.id in approved:
+            if (seen := approved[call.id]) is None:
+                return None
+            if seen.call != call_hash(call):
+                reasons.insert(0, _CHANGED_SINCE)
+            elif all(reason in seen.reason for reason in reasons):
+                return None
+        self.asked[call.id] = "; ".join(reasons)
+        return self.asked[call.id] or None
 
     # -------------------------------------------------------------- one guard
 

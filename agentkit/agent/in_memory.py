@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agentkit.agent.agent_tools import agent_of
 from agentkit.agent.decisions import Approved, Decision, Denied, add_edit_note, call_hash, denial
 from agentkit.agent.journal import STAYS_WAITING, Ask, Journal, LeftOpen, Response, StaysWaiting, UnansweredCalls
+from agentkit.agent.outcome import AskedFor
 from agentkit.agent.unanswered_calls import answer_open_calls
 from agentkit.errors import ConfigError
 from agentkit.events import ToolEvent, ToolSkipped
@@ -19,7 +20,7 @@ from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.result import ToolContext
 
 if TYPE_CHECKING:
-    from agentkit.agent.outcome import AskedFor, RunResult
+    from agentkit.agent.outcome import RunResult
     from agentkit.tool.bound_tool import BoundTool
     from agentkit.tool.registry import ToolRegistry
 
@@ -57,7 +58,7 @@ class Conversation:
         self._withdrawn: tuple[str, ...] = ("limit",)  # with such an answer, an approved call that did not start stays
         self._goes_on = set(delegated)  # the calls that are to continue, or have left calls open again
         self._messages[:], self._open, self._passed_over = answer_open_calls(messages)
-        self.left_open = LeftOpen({call.id: self._inside(call) for call in self._open}, delegated)
+        self.left_open = LeftOpen({call.id: self._inside(call) for call in self._open}, delegated, asked_for)
         waiting = [call.id for calls in self.left_open.waiting.values() for call in calls]
         unknown = decisions.keys() - set(waiting)
         if unknown:
@@ -95,7 +96,7 @@ class Conversation:
         """
         self.refuse(registry)
         run: list[ToolCall] = []
-        approved: dict[str, str | None] = {}
+        approved: dict[str, AskedFor | None] = {}
         answered = [*self._passed_over]
         for call in self._open:
             if call.id in self._delegated:  # its agent continues, and acts on the decisions itself
@@ -104,12 +105,13 @@ class Conversation:
                 continue
             match self._decisions.get(call.id):
                 case Approved(arguments):
-                    asked = self._asked_for.get(call.id) if arguments is None else None
+                    asked = self._asked_for.get(call.id, AskedFor("", call_hash(call)))
                     if arguments is not None:
                         self._edits[call.id] = arguments
                         call = ToolCall(call.id, call.name, arguments, call.format, call.raw)
+                        asked = asked._replace(call=call_hash(call))
                     run.append(call)
-                    approved[call.id] = call_hash(call) if asked is None else asked.call
+                    approved[call.id] = asked
                 case Denied(reason):
                     answered.append((call, said := denial(call, reason)))
                     self._messages.append(said)

@@ -14,7 +14,7 @@ from agentkit.models.render_cache import RenderCache
 from agentkit.tool.result import ToolContext, ToolResult
 
 if TYPE_CHECKING:
-    from agentkit.agent.outcome import RunResult
+    from agentkit.agent.outcome import AskedFor, RunResult
     from agentkit.processor.approval import Allows
     from agentkit.tool.registry import ToolRegistry
 
@@ -27,18 +27,21 @@ class UnansweredCalls(NamedTuple):
 
     Attributes:
         calls: the calls to run, with the arguments to use.
-        approved: by the ids of those that a person approved, the `call_hash` of what she approved. None for one that
-            continues with the calls inside it.
+        approved: by the ids of those that a person approved, what she approved. None for one that continues with the
+            calls inside it.
         finish: why there is nothing more to do, such as `approval` if a call still waits; None to continue.
         waiting: the calls that still wait for a person.
         answered: the calls that were answered without being run since the last run, each with its answer.
+        started: by the ids of the calls that may have run before, the `call_hash` of what was started: nothing else may
+            run under their idempotency keys.
     """
 
     calls: tuple[ToolCall, ...] = ()
-    approved: Mapping[str, str | None] = MappingProxyType({})
+    approved: Mapping[str, AskedFor | None] = MappingProxyType({})
     finish: RunFinish | None = None
     waiting: tuple[ToolCall, ...] = ()
     answered: tuple[tuple[ToolCall, ToolMessage], ...] = ()
+    started: Mapping[str, str] = MappingProxyType({})
 
     def ends(self) -> Iterator[Event]:
         """The events of the calls that were answered; their indices follow those of the calls to run."""
@@ -76,16 +79,19 @@ class LeftOpen(NamedTuple):
     Attributes:
         waiting: by the ids of the open calls, the calls that wait for a person: the call itself, or those inside it.
         delegated: the results from which the sub-agents continue whose calls wait.
+        asked_for: what a person was asked for, by the ids of the open calls.
     """
 
     waiting: Mapping[str, tuple[ToolCall, ...]] = MappingProxyType({})
     delegated: Mapping[str, RunResult[Any]] = MappingProxyType({})
+    asked_for: Mapping[str, AskedFor] = MappingProxyType({})
 
     def only(self, ids: Container[str]) -> LeftOpen:
         """Keep only these calls."""
         return LeftOpen(
             {id: calls for id, calls in self.waiting.items() if id in ids},
             {id: result for id, result in self.delegated.items() if id in ids},
+            self.asked_for,
         )
 
 

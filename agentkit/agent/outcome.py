@@ -24,10 +24,12 @@ class AskedFor(NamedTuple):
     Attributes:
         tool: the digest of its tool: an approval is valid for this tool alone.
         call: the `call_hash` of the call that she sees, which guards may have changed.
+        reason: why she is asked, as she reads it; empty if her approval is required anyway.
     """
 
     tool: str
     call: str
+    reason: str = ""
 
 
 @suggest_attributes

@@ -198,7 +198,10 @@ class Progress:
     def result(self, messages: tuple[Message, ...]) -> RunResult[Any]:
         """The result so far, with the current conversation."""
         spent, reply = self._plan.spending, self._reply
-        asked = {c.id: (self._plan.registry.get_tool(c.name), call_hash(c)) for c in self._pending}
+        asked = {
+            c.id: (tool.digest, call_hash(c)) for c in self._pending if (tool := self._plan.registry.get_tool(c.name))
+        }
+        why = {id: one.reason for id, one in self._left.asked_for.items()} | self._plan.guards.asked
         return RunResult(
             self._text if reply.accepted else "",
             messages,
@@ -213,7 +216,7 @@ class Progress:
             spent.cost if spent.budget.prices else None,
             self._delegated,
             reply.value if reply.accepted or reply.value is None else (),
-            {id: AskedFor(tool.digest, seen) for id, (tool, seen) in asked.items() if tool is not None},
+            {id: AskedFor(*seen, why.get(id, "")) for id, seen in asked.items()},
         )
 
 

@@ -304,7 +304,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         if not await self._instruct():
             return None, UnansweredCalls()
         unsettled = await journal.open(plan.registry, plan.guards.asking(partial(ask_model, plan.spending), self))
-        plan.guards.approved = unsettled.approved
+        plan.guards.unsettled = unsettled
         self._progress.take_over(unsettled, journal.all())
         taken = set(journal.call_ids) - {call.id for call in unsettled.calls}  # these keep their ids
         left = plan.spending.calls_left
@@ -364,7 +364,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             requests.next = checked
         if self.plan.spending.counts and not await self._brake.unless_pulled(requests.reserve()):
             return None
-        self.plan.guards.approved = {}
+        self.plan.guards.unsettled = UnansweredCalls()
         request = requests.begin()
         progress.turns += 1
         if self._hooks.any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from agentkit.events import SourceEvent
 from agentkit.messages import MarkupPart, Message, TextPart, ThinkingPart, ToolCall
@@ -13,6 +13,13 @@ from agentkit.toolspec import OutputSchema, ToolSpec
 
 if TYPE_CHECKING:
     from agentkit.formats.format import Format
+
+
+ABOUT_REPLY: Final = (
+    *("groundingMetadata", "urlContextMetadata", "citationMetadata", "safetyRatings"),
+    *("logprobsResult", "groundingAttributions"),
+)
+"""The fields of a reply of Gemini that say something about its parts. They are kept, and not sent back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from agentkit.checks.unicode import clean
 from agentkit.events import Finish, SourceEvent, Text, Thinking, Usage
+from agentkit.models.base import ABOUT_REPLY
 from agentkit.models.finishes import finish
 from agentkit.models.native import provider_block
 from agentkit.models.stream_errors import raise_error
@@ -28,12 +29,6 @@ from agentkit.models.wire import (
 
 SIGNATURE: Final = "thoughtSignature"
 """The field with the encrypted thinking that led to a part; the API requires it back in the same part."""
-
-ABOUT_REPLY: Final = (
-    *("groundingMetadata", "urlContextMetadata", "citationMetadata", "safetyRatings"),
-    *("logprobsResult", "groundingAttributions"),
-)
-"""The fields of a candidate that say something about its parts. They are kept, and not sent back."""
 
 _UNREAD_CALLS: Final = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL")
 """The ends of replies with a call that Google could not read, or that nobody offered; `finishMessage` quotes it."""

@@ -68,7 +68,7 @@ def conversation(
     """The messages in the order and shape that every provider accepts.
 
     Each call is followed by its result, results in the order of their calls. A call without a result gets one with the
-    code `interrupted`; a result without its call is omitted, as is a user message without text or an image, which
+    code `interrupted`; a result without its call is omitted, as is an empty user message, which
     no provider accepts. Neighbours of one role are joined. Ids are unique and obey `ids`; a call and its result have
     the same one. `taken` are the ids used before, if these messages are a part of a conversation; `written` are those
     of calls that stay text, with their results as a user's message.

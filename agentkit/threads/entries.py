@@ -32,6 +32,9 @@ IDEMPOTENT: Final = "idempotent"
 TOOL: Final = "tool"
 """In the body of a call that waits for a person: its tool's `digest`. An approval is valid for this tool alone."""
 
+ASKED: Final = "asked"
+"""In the body of a call that waits for a person: the reason that she reads, if there is one. An approval covers it."""
+
 UNGUARDED: Final = "unguarded"
 """In the body of a call whose `arguments` were changed by guards: the arguments before that. Guards judge these again
 if the call is run again."""
@@ -47,7 +50,8 @@ SECONDS: Final = "seconds"
 
 _UNIQUE: Final = IdRule(sys.maxsize, lambda id: True)
 
-_CALL_KEYS: Final = ("before", "key", IDEMPOTENT, TOOL, UNGUARDED)  # what is in a call's body and not in its response
+_CALL_KEYS: Final = ("before", "key", IDEMPOTENT, TOOL, ASKED, UNGUARDED)
+"""The keys that are in a call's body and not in its response."""
 
 
 def planned_call(call: ToolCall, *, idempotent: bool = False) -> dict[str, Any]:
@@ -61,10 +65,11 @@ def mark_idempotent(body: Body, idempotent: bool) -> dict[str, Any]:
     return {**rest, IDEMPOTENT: True} if idempotent else rest
 
 
-def waits_for(body: Body, tool: BoundTool | None) -> dict[str, Any]:
-    """A stored call that waits for a person, with the tool to call; None for an unknown one."""
-    rest = {name: value for name, value in body.items() if name != TOOL}
-    return rest if tool is None else {**rest, TOOL: tool.digest}
+def waits_for(body: Body, tool: BoundTool | None, reason: str = "") -> dict[str, Any]:
+    """A stored call that waits for a person, with the tool to call, None for an unknown one, and why she is asked."""
+    rest = {name: value for name, value in body.items() if name not in (TOOL, ASKED)}
+    asked = {ASKED: reason} if reason else {}
+    return {**rest, **asked} if tool is None else {**rest, **asked, TOOL: tool.digest}
 
 
 def edited_call(body: Body, call: ToolCall) -> dict[str, Any]:

@@ -155,12 +155,13 @@ class OpenResponse:
                 return [Move(*self._open[id], "started", expect, body=self._started(event.call))]
             case ToolStarted():
                 assert said is not None
-                return [self._whole(said, read, "partial", now=("started", event.call))]
+                return [self._whole(said, read, "partial", now=event)]
             case ApprovalRequired() if id in self._open:
                 note, body = dict(self._kept_note(id)), None
                 self._waits[id] = place = self._open[id]
                 if not event.inside:
-                    body = waits_for(guarded_call(self._attempts[id].body, event.call), self._tool(event.call.name))
+                    guarded = guarded_call(self._attempts[id].body, event.call)
+                    body = waits_for(guarded, self._tool(event.call.name), event.reason)
                 else:
                     note["inside"] = True
                     del self._open[id]
@@ -168,7 +169,7 @@ class OpenResponse:
                 return [Move(*place, "waiting", _STARTS, body=body, note=note)]
             case ApprovalRequired():
                 assert said is not None
-                whole = self._whole(said, read, "partial", now=("waiting", event.call))
+                whole = self._whole(said, read, "partial", now=event)
                 self._waits[id] = self._open[id]
                 return [whole]
         changes: list[Change] = []
@@ -264,11 +265,9 @@ class OpenResponse:
         read: int,
         kind: EntryKind = "message",
         response: Response | None = None,
-        now: tuple[CallStatus, ToolCall] | None = None,
+        now: ToolStarted | ApprovalRequired | None = None,
     ) -> Change:
         """The response so far, with those of its calls that are not in the store yet; one may start or wait `now`."""
-        status: CallStatus = "planned" if now is None else now[0]
-        of = None if now is None else now[1]
         seq = _NEWEST if self._partial.seq is None else self._partial.seq
         content: Body = {"message": to_json(said), "read": read} if kind == "message" else {}
         before: Mapping[str, Any] = {}
@@ -282,16 +281,17 @@ class OpenResponse:
                 continue
             self._written[call.id] = ordinal = len(self._written)
             body = planned_call(call, idempotent=self._is_idempotent(call.name))
-            begins = of is not None and call.id == of.id
-            if of is not None and begins:
-                body = guarded_call(body, of)
-                body = waits_for(body, self._tool(call.name)) if status == "waiting" else body
+            status: CallStatus = "planned"
+            if now is not None and call.id == now.call.id:
+                body, status = guarded_call(body, now.call), "started"
+                if isinstance(now, ApprovalRequired):
+                    body, status = waits_for(body, self._tool(call.name), now.reason), "waiting"
             if call.id in before:
                 body["before"] = before[call.id]
             self._attempts[call.id] = _Attempt(body["key"], 1, body=body)
             if call.id not in self._held:
                 self._open[call.id] = (seq, ordinal)
-                new.append(NewCall(call.id, body, status if begins else "planned"))
+                new.append(NewCall(call.id, body, status))
             else:
                 new.append(NewCall(call.id, body, "answered", to_json(self._held.pop(call.id))))
         return Append(content, kind, calls=new) if self._partial.seq is None else Revise(seq, content, kind, new)

@@ -25,12 +25,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from agentkit.agent import RunFinish, call_hash
+from agentkit.agent.outcome import AskedFor
 from agentkit.errors import ConfigError, ErrorCode
 from agentkit.messages import TextPart, ToolMessage
 from agentkit.processor.not_run import MOVED_ON, PREFIX
 from agentkit.threads.allow_rules import AllowRule, is_allowed
 from agentkit.threads.conversation import in_order, is_broken_off, role_of
-from agentkit.threads.entries import IDEMPOTENT, TOOL, waits_for
+from agentkit.threads.entries import ASKED, IDEMPOTENT, TOOL, waits_for
 from agentkit.threads.store import Body, Call, Entry, Log
 from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.codec import call_from_json
@@ -175,6 +176,12 @@ def waits_inside(call: Call) -> bool:
 def may_continue(call: Call) -> bool:
     """Return True if a person approved the call, or may have decided on the calls that wait inside it."""
     return "hash" in call.note or bool(call.note.get("inside"))
+
+
+def asked_for(call: Call) -> AskedFor:
+    """Return what a person was asked for who approved the call."""
+    body = call.body
+    return AskedFor(body.get(TOOL, ""), call_hash(call_from_json(body)), body.get(ASKED, ""))
 
 
 def may_have_run(call: Call) -> bool:

@@ -37,8 +37,10 @@ from agentkit.threads.resume import (
     INTERRUPTED,
     Settlement,
     answer,
+    asked_for,
     has_open,
     may_continue,
+    may_have_run,
     open_note,
     settle,
     waits_inside,
@@ -173,16 +175,15 @@ class ThreadJournal:
             (self._open.reopen(call, call_key(self.thread_id, call), self._view.taken), call) for call in plan.run
         ]
         approved = {
-            said.id: None if waits_inside(call) else call_hash(call_from_json(call.body))
-            for said, call in reopened
-            if may_continue(call)
+            said.id: None if waits_inside(call) else asked_for(call) for said, call in reopened if may_continue(call)
         }
         finish = None if self._temporary is not None and plan.finish != "approval" else plan.finish
         waiting = tuple(
             call_from_json(c.body) for c in content.rest.calls if c.status == "waiting" and not waits_inside(c)
         )
         ended += [(call_from_json(call.body), answer) for call, answer in answers]
-        return UnansweredCalls(tuple(said for said, _ in reopened), approved, finish, waiting, tuple(ended))
+        started = {said.id: call_hash(call_from_json(call.body)) for said, call in reopened if may_have_run(call)}
+        return UnansweredCalls(tuple(said for said, _ in reopened), approved, finish, waiting, tuple(ended), started)
 
     async def _settle(
         self, content: ThreadContent, registry: ToolRegistry

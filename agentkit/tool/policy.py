@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, get_args
 
+from agentkit.checks.bounds import CALLABLE, SECONDS, YES_OR_NO, Bounds, either, one_of, or_none, whole
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import SchemaError
 
@@ -44,6 +45,15 @@ class PolicyKeywords(TypedDict, total=False):
     keep: Keep | None
     exclusive: bool
     one_thread: bool
+
+
+_BOUNDS: Final[Bounds] = {
+    **dict.fromkeys(("terminates", "idempotent", "exclusive", "one_thread"), YES_OR_NO),
+    "timeout": or_none(SECONDS),
+    "max_output": or_none(whole(MIN_OUTPUT, "characters")),
+    "keep": or_none(one_of(get_args(Keep))),
+    "requires_approval": either(YES_OR_NO, CALLABLE, words="True, False or a function of call and context"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +93,11 @@ class ToolPolicy:
     one_thread: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("terminates", "idempotent", "exclusive", "one_thread"):
-            if not isinstance(value := getattr(self, name), bool):
-                raise SchemaError(f"{name}={value!r}: expected True or False")
+        for name, bound in _BOUNDS.items():
+            if not bound.holds(value := getattr(self, name)):
+                raise SchemaError(f"{name}={value!r}: expected {bound.words}")
         if self.one_thread:
             object.__setattr__(self, "exclusive", True)
-        if self.timeout is not None and not (_number(self.timeout) and self.timeout > 0):
-            raise SchemaError(f"timeout={self.timeout!r}: expected seconds above 0, or None")
-        if self.max_output is not None and not (_whole(self.max_output) and self.max_output >= MIN_OUTPUT):
-            raise SchemaError(
-                f"max_output={self.max_output!r}: expected an integer ({MIN_OUTPUT} characters or more), or None"
-            )
-        if self.keep is not None and self.keep not in get_args(Keep):
-            raise SchemaError(f"keep={self.keep!r}: expected one of {', '.join(get_args(Keep))}")
-        if not isinstance(self.requires_approval, bool) and not callable(self.requires_approval):
-            raise SchemaError(
-                f"requires_approval={self.requires_approval!r}: expected True, False or a function of call and context"
-            )
         if self.idempotent and self.reconcile is not None:
             raise SchemaError(
                 f"idempotent=True and reconcile={self.reconcile!r} exclude each other: an interrupted call is either "
@@ -133,14 +131,6 @@ def policy_of(keywords: Mapping[str, Any], instance: Any, where: str) -> ToolPol
         return ToolPolicy(**given)
     except SchemaError as e:
         raise SchemaError(f"{where}: {e}") from None
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _whole(value: Any) -> bool:
-    return _number(value) and isinstance(value, int)
 
 
 def _method_name(function: Any) -> str:

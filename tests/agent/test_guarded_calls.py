@@ -483,6 +483,33 @@ def test_a_guard_asks_a_person_whatever_was_allowed(ruled: bool | None) -> None:
     assert (over.text, bank.done) == ("done", ["pay 5 to Ada"])
 
 
+def test_an_approval_covers_only_the_reason_that_was_read() -> None:
+    """The tool requires it, without a reason; then a guard has one, and then another one."""
+    reasons: list[str] = []
+
+    def guard(call: ToolCall, context: ToolContext) -> AskPerson | None:
+        return AskPerson(reasons[-1]) if reasons else None
+
+    bank, config = Bank(), ProcessorConfig(requires_approval=True)
+    agent = Agent(ScriptedModel([PAY, "done"]), [bank], config=config, guards=Guards(call=[guard]))
+    result = agent.run_sync("Pay.")
+    for reason in ("the limit is exceeded", "the limit is exceeded by 5"):
+        reasons.append(reason)
+        result = agent.run_sync(result, decisions={"p": Approved()})
+        assert ([call.id for call in result.pending], bank.done) == (["p"], [])
+    assert (agent.run_sync(result, decisions={"p": Approved()}).text, bank.done) == ("done", ["pay 5 to Ada"])
+
+
+def test_a_reason_is_known_while_another_call_is_decided_first() -> None:
+    bank = Bank()
+    calls = [ToolCall("a", "pay", {"amount": 5}), ToolCall("b", "pay", {"amount": 6})]
+    agent = Agent(ScriptedModel([calls, "done"]), [bank], guards=Guards(call=[asks]))
+    result = agent.run_sync("Pay.")
+    for id in ("b", "a"):
+        result = agent.run_sync(result, decisions={id: Approved()})
+    assert (result.text, bank.done) == ("done", ["pay 6 to Ada", "pay 5 to Ada"])
+
+
 def test_where_nobody_is_there_a_guard_that_asks_denies() -> None:
     bank, config = Bank(), ProcessorConfig(attended=False)
     agent = Agent(ScriptedModel([PAY, "done"]), [bank], config=config, guards=Guards(call=[asks]))

@@ -22,9 +22,9 @@ OK = Page({"ok": True})
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n"
 
 
-def get(url: str, *, headers: dict[str, str] | None = None, secrets: tuple[str, ...] = (), **options: Any) -> Response:
+def get(url: str, *, headers: dict[str, str] | None = None, key: Key | None = None, **options: Any) -> Response:
     client = HttpClient(**{"backoff": 0.01, **options})
-    return asyncio.run(client.request("GET", url, headers=headers, secrets=secrets))
+    return asyncio.run(client.request("GET", url, headers=headers, key=key))
 
 
 def failure(url: str, **options: Any) -> RequestFailed:
@@ -261,7 +261,7 @@ CANARY = "canary-3f9a1c"
 
 def test_row_38_a_key_is_shown_nowhere(caplog: pytest.LogCaptureFixture) -> None:
     """Not even if the server repeats it, in its headers, its body, its error and its redirect."""
-    key = Key("SEARCH_KEY", CANARY)
+    key = Key("SEARCH_KEY", "X-API-KEY", CANARY)
     caplog.set_level(logging.DEBUG)
     echo = {"Content-Type": "application/json", "X-Echo": CANARY}
     site_map = {
@@ -270,13 +270,12 @@ def test_row_38_a_key_is_shown_nowhere(caplog: pytest.LogCaptureFixture) -> None
         "/moved": Page(status=302, headers={"Location": f"/?key={CANARY}"}),
         "/garbage": Page(CANARY.encode(), headers=echo),
     }
-    sent = {"headers": {"X-API-KEY": key.require()}, "secrets": (key.require(),)}
     with SiteServer(site_map) as site:
-        good = get(site.url, **sent)  # type: ignore[arg-type]
+        good = get(site.url, key=key)
         assert good.json() == {"you sent": "[key]"}
-        shown = [repr(key), repr(good), *(str(failure(f"{site.url}/{path}", **sent)) for path in ("error", "moved"))]
+        shown = [repr(key), repr(good), *(str(failure(f"{site.url}/{path}", key=key)) for path in ("error", "moved"))]
         with pytest.raises(RequestFailed) as garbage:
-            get(f"{site.url}/garbage", **sent).json()  # type: ignore[arg-type]
+            get(f"{site.url}/garbage", key=key).json()
         shown += [str(garbage.value), repr(garbage.value.result)]
         assert site.visits[0].headers["x-api-key"] == CANARY
     assert CANARY not in "\n".join([*shown, caplog.text])
@@ -284,9 +283,9 @@ def test_row_38_a_key_is_shown_nowhere(caplog: pytest.LogCaptureFixture) -> None
 
 
 def test_a_key_is_read_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    key = Key("SEARCH_KEY")
+    key = Key("SEARCH_KEY", "X-API-KEY", needed=True)
     monkeypatch.delenv("SEARCH_KEY", raising=False)
     with pytest.raises(RequestFailed, match="the operator must set SEARCH_KEY"):
-        key.require()
+        key.read()
     monkeypatch.setenv("SEARCH_KEY", " set-later\n")
-    assert key.require() == "set-later"
+    assert key.read() == "set-later"

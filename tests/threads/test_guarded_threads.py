@@ -97,6 +97,19 @@ async def test_a_guard_asks_and_the_approved_call_runs(threads: ThreadManager) -
     assert (over.finish, await answers(threads), bank.done) == ("stop", ["paid 5"], [5])
 
 
+@pytest.mark.parametrize("edit", [None, {"amount": 6}])
+async def test_an_approval_covers_only_the_reason_that_was_read(threads: ThreadManager, edit: Any) -> None:
+    """The tool requires it; the guard of the next run has a reason that nobody has read."""
+    bank = Bank()
+    await threads.run_agent("t", agent(bank, ruled=True))
+    await threads.approve("t", "p", arguments=edit)
+    waits = await threads.run_agent("t", agent(bank, asks, ruled=True))
+    assert ([call.id for call in waits.pending], bank.done) == (["p"], [])
+    await threads.approve("t", "p")
+    over = await threads.run_agent("t", agent(bank, asks, ruled=True, model=ScriptedModel(["done"])))
+    assert (over.text, bank.done) == ("done", [5 if edit is None else 6])
+
+
 async def test_an_agent_with_new_guards_denies_what_was_approved(threads: ThreadManager) -> None:
     bank = Bank()
     await threads.run_agent("t", agent(bank, ruled=True)).complete()
@@ -214,7 +227,7 @@ def pay(amount: int) -> str:
 
 async def judge(call, context):
     die("in the guard")
-    half = call.arguments["amount"] // 2
+    half = call.arguments["amount"] // (8 if GUARD == "caps" else 2)
     return Denied("closed today") if GUARD == "denies" else Approved(arguments={"amount": half})
 
 async def accept(reply, run):
@@ -229,7 +242,8 @@ async def main():
     threads = ThreadManager(FOLDER + "/chat.db")
     await threads.create_thread("t", messages="Pay Ada.", exist_ok=True)
     config = ProcessorConfig(requires_approval=DIES == "after the question")
-    agent = Agent(ScriptedModel(turn), [pay], config=config, guards=Guards(call=[judge], reply=[accept]))
+    guards = None if GUARD == "nothing" else Guards(call=[judge], reply=[accept])
+    agent = Agent(ScriptedModel(turn), [pay], config=config, guards=guards)
     result = await threads.run_agent("t", agent)
     if result.pending:
         await threads.approve("t", "p")
@@ -286,6 +300,27 @@ def test_after_a_kill_the_guards_are_asked_again(
         copytree(tmp_path, other := tmp_path / "b")
         assert (run(other), paid(other)) == (["stop", "done", [ALLOWED]], ["20"])
     assert (run(tmp_path, guard=guard), paid(tmp_path)) == (result, done)
+
+
+OTHERWISE = (
+    "interrupted while running, and not run again: its effects may have happened; find out before you repeat it. "
+    "Why it was not run again: it was started with other arguments"
+)
+
+
+@pytest.mark.parametrize(
+    ("guard", "done", "answer"),
+    [
+        ("halves", ["20", "20"], ALLOWED),  # the same: it is run again under its key
+        ("caps", ["20"], OTHERWISE),
+        ("nothing", ["20"], OTHERWISE),
+    ],
+)
+def test_after_a_kill_a_call_is_repeated_only_with_the_arguments_that_it_was_started_with(
+    guard: str, done: list[str], answer: str, tmp_path: Path
+) -> None:
+    run(tmp_path, "in the tool")
+    assert (run(tmp_path, guard=guard), paid(tmp_path)) == (["stop", "done", [answer]], done)
 
 
 async def test_the_store_has_the_arguments_that_a_call_is_started_with(threads: ThreadManager) -> None:

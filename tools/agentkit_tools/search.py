@@ -46,33 +46,18 @@ def answer_text(hits: Iterable[Hit]) -> str:
 class _Service(Tool):
     """One service: its URL, its client, its key, and how its failure is answered."""
 
-    header: ClassVar[str] = ""
-    """The header that the key is sent in."""
-    needs_key: ClassVar[bool] = False
+    how_many: ClassVar[str] = "num_results"
+    """The setting of how many results are requested."""
 
     def __init__(self, url: str, num_results: int, key: Key | None, rate: float | None, timeout: float) -> None:
         if not 1 <= num_results <= 100:
-            raise ConfigError(f"num_results={num_results!r}: expected an integer between 1 and 100")
+            raise ConfigError(f"{self.how_many}={num_results!r}: expected an integer between 1 and 100")
         self._url, self._num_results, self._key = url, num_results, key
         self._client = HttpClient(service=url, rate=rate, timeout=timeout)
 
     async def _ask(self, body: Any = None, params: Mapping[str, Any] | None = None) -> Any:
-        key = None if self._key is None else self._key.require() if self.needs_key else self._key.read()
-        try:
-            response = await self._client.request(
-                "GET" if body is None else "POST",
-                self._url,
-                params=params,
-                body=body,
-                headers={self.header: key} if key else {},
-                secrets=(key,) if key else (),
-            )
-        except RequestFailed as e:
-            if e.status in (401, 403) and self._key is not None:
-                hint = f"the operator must check {self._key.variable}"
-                raise RequestFailed(f"{e}; {hint}", status=e.status) from e
-            raise
-        return response.json()
+        method = "GET" if body is None else "POST"
+        return (await self._client.request(method, self._url, params=params, body=body, key=self._key)).json()
 
     async def _answer(self, query: str) -> ToolResult:
         if not query.strip():
@@ -103,6 +88,9 @@ class KeyedSearch(_Service):
     address: ClassVar[str]
     variable: ClassVar[str]
     """The environment variable with the key."""
+    header: ClassVar[str]
+    """The header that it is sent in."""
+    needs_key: ClassVar[bool] = False
     seconds: ClassVar[float]
 
     def __init__(
@@ -114,7 +102,7 @@ class KeyedSearch(_Service):
         rate: float | None = None,
         timeout: float | None = None,
     ) -> None:
-        key = Key(self.variable, api_key)
+        key = Key(self.variable, self.header, api_key, needed=self.needs_key)
         super().__init__(url or self.address, num_results, key, rate, self.seconds if timeout is None else timeout)
 
 
@@ -228,7 +216,7 @@ class MassiveDS(_Service):
         raise _unexpected_answer("the search server", "results.passages", answer)
 
 
-class RetrievalSearch(Tool):
+class RetrievalSearch(_Service):
     """Asks a retrieval server, as search-r1 and verl's search tool do: several queries at once.
 
     Args:
@@ -241,14 +229,12 @@ class RetrievalSearch(Tool):
         ConfigError: a number is out of range.
     """
 
+    how_many = "topk"
+
     def __init__(
         self, retrieval_service_url: str, *, topk: int = 3, rate_limit: float | None = 120, timeout: float = 30.0
     ) -> None:
-        if not 1 <= topk <= 100:
-            raise ConfigError(f"topk={topk!r}: expected an integer between 1 and 100")
-        self._url = retrieval_service_url
-        self._topk = topk
-        self._client = HttpClient(service=retrieval_service_url, rate=rate_limit, timeout=timeout)
+        super().__init__(retrieval_service_url, topk, None, rate_limit, timeout)
 
     @openapi_schema
     @xml_schema(name="search")
@@ -272,8 +258,7 @@ class RetrievalSearch(Tool):
         return ToolResult(output=output, metadata={"num_results": [len(hits) for hits in found]})
 
     async def _search(self, queries: list[str]) -> list[list[Hit]]:
-        body = {"queries": queries, "topk": self._topk, "return_scores": True}
-        answer = (await self._client.request("POST", self._url, body=body)).json()
+        answer = await self._ask({"queries": queries, "topk": self._num_results, "return_scores": True})
         found = answer.get("result") if isinstance(answer, Mapping) else None
         if not isinstance(found, list) or len(found) != len(queries):
             raise _unexpected_answer("the retrieval server", f"result with {len(queries)} lists", answer)

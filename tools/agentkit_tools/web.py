@@ -273,7 +273,7 @@ class JinaReader:
     def __init__(self, client: HttpClient, service_url: str | None) -> None:
         self._client = client
         self._url = (service_url or "https://r.jina.ai").rstrip("/")
-        self._key = Key("JINA_API_KEY")
+        self._key = Key("JINA_API_KEY", "Authorization", before="Bearer ")
 
     async def read(self, url: str, whole: bool) -> Page:
         """Request a page's text.
@@ -281,11 +281,8 @@ class JinaReader:
         Raises:
             RequestFailed: the service did not give it.
         """
-        key = self._key.read()
         headers = {"Accept": "application/json", "X-Return-Format": "markdown"}
-        if key:
-            headers["Authorization"] = f"Bearer {key}"
-        answer = await self._client.request("GET", f"{self._url}/{url}", headers=headers, secrets=(key,) if key else ())
+        answer = await self._client.request("GET", f"{self._url}/{url}", headers=headers, key=self._key)
         match answer.json():
             case {"data": {"content": str(text), **data}}:
                 return Page(str(data.get("url") or url), str(data.get("title") or ""), text)
@@ -298,7 +295,7 @@ class Crawl4aiReader:
     def __init__(self, client: HttpClient, service_url: str | None) -> None:
         self._client = client
         self._url = (service_url or "").rstrip("/")
-        self._key = Key("CRAWL4AI_API_KEY")
+        self._key = Key("CRAWL4AI_API_KEY", "x-api-key")
 
     async def read(self, url: str, whole: bool) -> Page:
         """Request a page's text.
@@ -306,16 +303,9 @@ class Crawl4aiReader:
         Raises:
             RequestFailed: the service did not give it.
         """
-        key = self._key.read()
         crawl = {"type": "CrawlerRunConfig", "params": {"cache_mode": "bypass"}}
         body = {"urls": [url], "browser_config": {"type": "BrowserConfig", "params": {}}, "crawler_config": crawl}
-        answer = await self._client.request(
-            "POST",
-            f"{self._url}/crawl",
-            headers={"x-api-key": key} if key else {},
-            body=body,
-            secrets=(key,) if key else (),
-        )
+        answer = await self._client.request("POST", f"{self._url}/crawl", body=body, key=self._key)
         match answer.json():
             case {"results": [{"success": False, **failed}, *_]}:
                 raise RequestFailed(

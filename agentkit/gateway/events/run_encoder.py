@@ -273,8 +273,7 @@ class RunEncoder(ABC):
     def _write_turn(self) -> None:
         """Begin the turn `self.turn`."""
 
-    @abstractmethod
-    def _write_turn_end(self, finish: Finish | None) -> None:
+    def _write_turn_end(self, finish: Finish | None) -> None:  # noqa: B027 - not every protocol has it
         """End the turn; `finish` is None if the response was interrupted."""
 
     @abstractmethod

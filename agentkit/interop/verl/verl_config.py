@@ -14,6 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
+from agentkit.checks.bounds import SECONDS, TEXT, Bound, each, instance, one_of, or_none
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import AgentkitError, ConfigError, install_command
 from agentkit.interop.verl.class_names import get_tool_class
@@ -34,7 +35,8 @@ class ToolType(Enum):
     SANDBOX_FUSION = "sandbox_fusion"
 
 
-_TYPES: Final = tuple(one.value for one in ToolType)
+_TYPE: Final = one_of(one.value for one in ToolType)
+_CLASS_NAME: Final = Bound(lambda name: isinstance(name, str) and name != "", "the dotted name of a class")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,48 +154,41 @@ def _from_environment(value: Any, keys: set[Any]) -> Any:
 def _entry(found: Any, where: str, folder: Path) -> ToolEntry | McpEntry:
     entry = _mapping(found, where, _KEYS)
     config = _mapping(entry.get("config") or {}, f"{where}.config")
-    kind = config.get("type", "mcp" if "mcp" in entry else "native")
-    if kind not in _TYPES:
-        hint = did_you_mean(str(kind), _TYPES)
-        raise ConfigError(f"{where}.config.type: expected one of {', '.join(_TYPES)}, found {kind!r:.60}{hint}")
+    kind = _value(config, "type", f"{where}.config", _TYPE, "mcp" if "mcp" in entry else "native")
     if kind == "mcp":
         return _mcp_entry(entry, config, where, folder)
     if "mcp" in entry:
         raise ConfigError(f"{where}.mcp: only for tools with config.type: mcp, found type {kind!r}")
-    name = entry.get("class_name")
-    if not isinstance(name, str) or not name:
-        raise ConfigError(f"{where}.class_name: expected the dotted name of a class, found {name!r:.60}")
+    name = _value(entry, "class_name", where, _CLASS_NAME)
     schema = entry.get("tool_schema")
     return ToolEntry(name, config, None if schema is None else _schema(schema, f"{where}.tool_schema"), where)
 
 
 def _mcp_entry(entry: Mapping[str, Any], config: Mapping[str, Any], where: str, folder: Path) -> McpEntry:
     given = _mapping(entry.get("mcp"), f"{where}.mcp", _MCP_KEYS)
-    path = given.get("mcp_servers_config_path")
-    if not isinstance(path, str):
-        raise ConfigError(f"{where}.mcp.mcp_servers_config_path: expected a path, found {path!r:.60}")
-    selected = given.get("tool_selected_list")
-    if selected is not None and not (isinstance(selected, list) and all(isinstance(one, str) for one in selected)):
-        raise ConfigError(f"{where}.mcp.tool_selected_list: expected a list of names, found {selected!r:.60}")
-    timeout = config.get("timeout", 60.0)
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout <= 0:
-        raise ConfigError(f"{where}.config.timeout: expected seconds above 0, found {timeout!r:.60}")
-    servers = Path(path).expanduser()
+    servers = Path(_value(given, "mcp_servers_config_path", f"{where}.mcp", instance(str, "a path"))).expanduser()
+    selected = _value(given, "tool_selected_list", f"{where}.mcp", or_none(each(TEXT, "a list of names")))
+    timeout = _value(config, "timeout", f"{where}.config", SECONDS, 60.0)
     beside = folder / servers  # verl looks in the working folder; a path next to the YAML is what is mostly meant
     return McpEntry(servers if servers.exists() else beside, tuple(selected) if selected else None, timeout, where)
 
 
 def _schema(found: Any, where: str) -> Mapping[str, Any]:
     schema = _mapping(found, where, ("type", "function"))
-    if schema.get("type", "function") != "function":
-        raise ConfigError(f"{where}.type: expected 'function', found {schema['type']!r:.60}")
+    _value(schema, "type", where, Bound(lambda kind: kind == "function", "'function'"), "function")
     function = _mapping(schema.get("function"), f"{where}.function")
-    if not isinstance(function.get("name"), str):
-        raise ConfigError(f"{where}.function.name: expected a string, found {function.get('name')!r:.60}")
-    if not isinstance(function.get("description", ""), str):
-        raise ConfigError(f"{where}.function.description: expected a string, found {function['description']!r:.60}")
+    _value(function, "name", f"{where}.function", TEXT)
+    _value(function, "description", f"{where}.function", TEXT, "")
     _mapping(function.get("parameters") or {}, f"{where}.function.parameters")
     return {"type": "function", "function": function}
+
+
+def _value(of: Mapping[str, Any], key: str, where: str, bound: Bound, default: Any = None) -> Any:
+    value = of.get(key, default)
+    if not bound.holds(value):
+        hint = did_you_mean(str(value), bound.choices)
+        raise ConfigError(f"{where}.{key}: expected {bound.words}, found {value!r:.60}{hint}")
+    return value
 
 
 def _mapping(found: Any, where: str, keys: Sequence[str] = ()) -> Mapping[str, Any]:

@@ -89,10 +89,8 @@ class _Row:
 
     def mapping(self, key: str) -> _Row:
         """A mapping inside, or one as JSON text; an empty one if it is absent."""
-        found = from_json(self.take(key, {}), f"{self.where}: {key}")
-        if not isinstance(found, Mapping):
-            raise ConfigError(f"{self.where}: {key}: expected an object, found {show_value(found)}")
-        return _Row(found, f"{self.where}: {key}")
+        where = f"{self.where}: {key}"
+        return _Row(_object(self.take(key, {}), where), where)
 
     def keep(self, key: str) -> None:
         """Leave a key among those that were not taken."""
@@ -111,6 +109,13 @@ def from_json(value: Any, where: str) -> Any:
         return json.loads(value)
     except (ValueError, RecursionError) as e:
         raise ConfigError(f"{where}: expected an object or its JSON text: {e}; found {value!r:.60}") from e
+
+
+def _object(value: Any, where: str) -> Mapping[str, Any]:
+    found = from_json(value, where)
+    if not isinstance(found, Mapping) or not all(isinstance(name, str) for name in found):
+        raise ConfigError(f"{where}: expected an object, found {show_value(found)}")
+    return found
 
 
 def _cleaned(value: Any, nulls: bool) -> Any:
@@ -215,26 +220,18 @@ def _tools_kwargs(extra_info: _Row, row: _Row) -> dict[str, ToolKwargs]:
 
 
 def _kwargs(found: Any, where: str) -> ToolKwargs:
-    entry = from_json(found, where)
-    if not isinstance(entry, Mapping):
-        raise ConfigError(f"{where}: expected an object, found {show_value(found)}")
     phases: dict[str, Mapping[str, Any]] = {}
-    for key, value in entry.items():
+    for key, value in _object(found, where).items():
         if key not in _PHASES:
             hint = then(did_you_mean(key, _PHASES), f"it has {', '.join(_PHASES)}")
             raise ConfigError(f"{where}: unknown key {key!r:.60}{hint}")
-        given = from_json({} if value is None else value, f"{where}.{key}")
-        if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-            raise ConfigError(f"{where}.{key}: expected an object, found {show_value(value)}")
-        phases[_PHASES[key]] = given
+        phases[_PHASES[key]] = _object({} if value is None else value, f"{where}.{key}")
     return ToolKwargs(**phases)
 
 
 def _environments(row: _Row) -> dict[str, Mapping[str, Any]]:
     """Return the arguments of each environment's `create`: those of `reset` in open-instruct's `env_config`."""
-    found = from_json(row.take("env_config", {}), f"{row.where}: env_config")
-    if not isinstance(found, Mapping):
-        raise ConfigError(f"{row.where}: env_config: expected an object, found {show_value(found)}")
+    found = row.mapping("env_config").left()
     entries = found.get("env_configs") or ([found] if "env_name" in found else [])
     made: dict[str, Mapping[str, Any]] = {}
     for at, one in enumerate(entries):

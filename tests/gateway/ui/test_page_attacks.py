@@ -112,11 +112,6 @@ def test_only_the_pages_files_are_served(client: PageClient, path: str) -> None:
     assert (reply.status_code, reply.headers["content-security-policy"]) == (404, CSP)
 
 
-@pytest.mark.parametrize("limit", ["0", "-1", "201", "1.5", "x", "9" * 5000, "\u0663"])
-def test_a_wrong_limit_is_refused(client: PageClient, limit: str) -> None:
-    assert client.http.get("/ui/api/threads", params={"limit": limit}).status_code == 400
-
-
 @pytest.mark.parametrize(
     "body",
     [

@@ -83,12 +83,18 @@ class Key:
 
     Args:
         variable: the environment variable that contains it, read at each call.
+        header: in which it is sent.
         value: the key itself, in place of the variable's.
+        before: precedes it in the header.
+        needed: whether the service answers nobody without a key.
     """
 
-    def __init__(self, variable: str, value: str | None = None) -> None:
-        self.variable = variable
+    def __init__(
+        self, variable: str, header: str, value: str | None = None, *, before: str = "", needed: bool = False
+    ) -> None:
+        self.variable, self.header, self.before = variable, header, before
         self._value = value
+        self._needed = needed
         self._watched: set[str] = set()
 
     def __repr__(self) -> str:
@@ -98,28 +104,19 @@ class Key:
         """The key; None if there is none.
 
         Raises:
-            RequestFailed: it contains a character that no header can carry.
+            RequestFailed: it contains a character that no header can carry, or is missing although it is needed.
         """
         value = (self._value if self._value is not None else os.environ.get(self.variable, "")).strip()
         if not (value.isascii() and value.isprintable()):  # the HTTP library's complaint would quote it
             raise RequestFailed(
                 f"the key in {self.variable} contains a character that HTTP cannot carry; the operator must correct it"
             )
+        if not value and self._needed:
+            raise RequestFailed(f"this service needs a key: the operator must set {self.variable}")
         if value and value not in self._watched:
             self._watched.add(value)
             watch_logs(self, [value])
         return value or None
-
-    def require(self) -> str:
-        """The key.
-
-        Raises:
-            RequestFailed: there is none.
-        """
-        value = self.read()
-        if value is None:
-            raise RequestFailed(f"this service needs a key: the operator must set {self.variable}")
-        return value
 
 
 class HttpClient:
@@ -178,7 +175,7 @@ class HttpClient:
         params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         body: Any = None,
-        secrets: tuple[str, ...] = (),
+        key: Key | None = None,
         check: Callable[[Response], None] | None = None,
     ) -> Response:
         """Send a request.
@@ -189,7 +186,7 @@ class HttpClient:
             params: of the query, added to the URL's own.
             headers: in addition to the client's.
             body: sent as JSON.
-            secrets: texts that are replaced by `[key]` if the answer repeats them.
+            key: sent in its header, if there is one; replaced by `[key]` if the answer repeats it.
             check: sees the response before its body is read, and refuses it by raising `RequestFailed`.
 
         Raises:
@@ -202,15 +199,19 @@ class HttpClient:
 
         target = checked_url(url).copy_merge_params(params) if params else checked_url(url)
         transport = PinnedTransport(self._guard, self._ssl_context or trusting())
+        sent, secrets = IDENTITY | dict(headers or {}), self._secrets
+        if key is not None and (value := key.read()) is not None:
+            sent[key.header] = f"{key.before}{value}"
+            secrets = (value, *secrets)
         client = httpx2.AsyncClient(
             transport=transport,
             trust_env=False,
-            headers=IDENTITY | dict(headers or {}),
+            headers=sent,
             timeout=httpx2.Timeout(self.timeout, connect=min(CONNECT_TIMEOUT, self.timeout)),
         )
         with anyio.move_on_after(self.timeout):
             async with client:
-                return await self._attempts(_Exchange(client, method, target, body, (*secrets, *self._secrets), check))
+                return await self._attempts(_Exchange(client, method, target, body, secrets, key, check))
         raise RequestFailed(f"{target.host} did not answer within {self.timeout:g} seconds", code="timeout")
 
     async def _attempts(self, exchange: _Exchange) -> Response:
@@ -272,6 +273,7 @@ class _Exchange:
     target: URL
     body: Any
     secrets: tuple[str, ...]
+    key: Key | None
     check: Callable[[Response], None] | None
 
     async def send(self, redirects: int, max_bytes: int) -> Response:
@@ -327,8 +329,9 @@ class _Exchange:
                 body, _ = await self._read_bounded(url, answer, 2000)
                 said = self._redact(" ".join(body.decode("utf-8", "replace").split()))[:300]
         name = _PHRASES.get(status, "an unknown status")
+        hint = f"; the operator must check {self.key.variable}" if self.key and status in (401, 403) else ""
         return RequestFailed(
-            f"{url.host} answered {status} ({name}){': ' if said else ''}{said}",
+            f"{url.host} answered {status} ({name}){': ' if said else ''}{said}{hint}",
             status=status,
             retry=status in AGAIN,
             wait=retry_after(headers.get("retry-after", ""), time.time()),
