@@ -33,7 +33,7 @@ class CodeTokens:
 
         Args:
             language: as pygments names it, or a file's name.
-            code: the text; more than 20,000 characters, more than 2 seconds, an unknown language, or more than 50
+            code: the text; more than 20,000 characters, 2 seconds of CPU time, an unknown language, or more than 50
                 texts that wait give one plain token.
         """
         if not language or not code or max(len(code), len(language)) > LONGEST or self._waiting >= _WAITING:

@@ -210,11 +210,10 @@ def test_a_flood_of_code_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_server_ends_while_hostile_code_waits(tmp_path: Path) -> None:
     hostile = {"language": "literate-haskell", "code": "(" * 19_000}
-    senders = ThreadPoolExecutor(10)
+    senders = ThreadPoolExecutor(20)
     with page(Agent(HeldModel(turn)), tmp_path / "a.db") as client:
         sent = [
-            senders.submit(httpx2.post, f"{client.url}/ui/api/highlight", json=hostile, timeout=60)
-            for _ in "1234567890"
+            senders.submit(httpx2.post, f"{client.url}/ui/api/highlight", json=hostile, timeout=60) for _ in range(20)
         ]
         time.sleep(0.5)
         client.ask("GET", "setup")
