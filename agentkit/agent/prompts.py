@@ -72,7 +72,7 @@ def messages_from(prompt: Prompt | Iterable[Prompt], *, calls: Mapping[str, str]
         else:
             from agentkit.foreign.imports import FOREIGN
 
-            hint = FOREIGN.get(type(one).__name__, "write user('…')")
+            hint = FOREIGN.get(type(one).__name__, "write user('…'), or FilePart.from_path('…') for a file")
             if isinstance(one, tuple | list) or hasattr(one, "content"):
                 hint = "write {'role': 'user', 'content': '…'}, or user('…')"
             elif hasattr(one, "messages"):

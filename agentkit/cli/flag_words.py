@@ -80,6 +80,22 @@ def _as_flag(keyword: re.Match[str]) -> str:
     return " ".join([_FLAGS[keyword[1]], *(word for value in values if (word := _VALUES.get(value, value)))])
 
 
+def flag_of(name: str) -> str:
+    """The option that sets an argument of this name."""
+    return f"--{name.replace('_', '-')}"
+
+
+def given_names(arguments: argparse.Namespace) -> list[str]:
+    """The names of the arguments that were given, or have another value than by default.
+
+    Args:
+        arguments: of a command that is their `parser`.
+    """
+    own = ("command", "words", "run", "parser")
+    default = arguments.parser.get_default
+    return [name for name, value in vars(arguments).items() if name not in own and value != default(name)]
+
+
 def find_here(reference: str) -> None:
     """Let the module that a user names be imported from the current folder, if none of that name is installed.
 

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 from agentkit.checks.unicode import has_surrogate
@@ -113,8 +113,7 @@ def whole_input() -> str:
         raise ConfigError(f"standard input is {_invalid(e)}; it was not read") from None
 
 
-@contextmanager
-def disable_echo(*, by_line: bool = True) -> Iterator[None]:
+def disable_echo(*, by_line: bool = True) -> AbstractContextManager[None]:
     """Hide keys that are typed while something is drawn; they are read afterwards.
 
     Nor does Ctrl-C discard output that is not yet shown: the next drawing would remove other lines.
@@ -123,8 +122,7 @@ def disable_echo(*, by_line: bool = True) -> Iterator[None]:
         by_line: whether the reader expects whole lines. False if it reads key by key: a terminal that collects lines
             makes a zero byte of Ctrl-D and a line's end of Enter.
     """
-    with _terminal(lambda termios, mode: _unechoed(termios, mode, by_line)):
-        yield
+    return _terminal(lambda termios, mode: _unechoed(termios, mode, by_line))
 
 
 def _unechoed(termios: Any, mode: list[Any], by_line: bool) -> None:
@@ -135,18 +133,14 @@ def _unechoed(termios: Any, mode: list[Any], by_line: bool) -> None:
         mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0  # bytes, and tenths of a second
 
 
-@contextmanager
-def collect_lines() -> Iterator[None]:
+def collect_lines() -> AbstractContextManager[None]:
     """Let the terminal collect and echo lines, for another program that uses it."""
-    with _terminal(_by_line):
-        yield
+    return _terminal(_by_line)
 
 
-@contextmanager
-def disable_signals() -> Iterator[None]:
+def disable_signals() -> AbstractContextManager[None]:
     """Make Ctrl-C a key like the others, for a reader of keys, even before and after it reads."""
-    with _terminal(_unsignalled):
-        yield
+    return _terminal(_unsignalled)
 
 
 def _unsignalled(termios: Any, mode: list[Any]) -> None:

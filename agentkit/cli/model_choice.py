@@ -16,8 +16,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.checks.spelling import did_you_mean, nearest, then
-from agentkit.cli.flag_words import find_here, in_flags, temperature, whole
+from agentkit.checks.spelling import did_you_mean, nearest
+from agentkit.cli.flag_words import find_here, flag_of, in_flags, temperature, whole
+from agentkit.cli.python_objects import load_model
 from agentkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -144,9 +145,7 @@ class ModelChoice:
 
     def _refuse_with_object(self) -> None:
         given = [
-            f"--{one.name.replace('_', '-')}"
-            for one in fields(self)
-            if one.name != "model" and getattr(self, one.name) != one.default
+            flag_of(one.name) for one in fields(self) if one.name != "model" and getattr(self, one.name) != one.default
         ]
         if given:
             raise ConfigError(
@@ -189,33 +188,6 @@ def load_sdks(*models: Model) -> None:
         if vendor is not None:
             with suppress(ModuleNotFoundError):
                 import_module(vendor.sdk)
-
-
-def load_model(reference: str) -> Model:
-    """Return the model object of a Python module, or the one that a function there returns.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    from agentkit.checks.bounds import lacking
-    from agentkit.models import Model
-    from agentkit.tool.references import load
-
-    try:
-        found = load(reference)
-    except ConfigError as e:
-        from agentkit.models.model_strings import PROVIDERS
-
-        providers = f"a provider's model is one of {', '.join(f'{prefix}:NAME' for prefix in PROVIDERS)}"
-        raise ConfigError(f"--model {then(str(e), providers)}") from e
-    made: Any = found() if isinstance(found, Callable) and lacking(found, Model) else found  # type: ignore[arg-type]
-    if missing := lacking(made, Model):
-        what = "found a function that returned" if made is not found else "found"
-        raise ConfigError(
-            f"--model {reference}: expected a model object, such as model(…) returns, or a function that returns one; "
-            f"{what} {type(made).__name__}, which has no {', '.join(missing)}"
-        )
-    return made  # type: ignore[no-any-return]
 
 
 def key_in(variable: str) -> str:

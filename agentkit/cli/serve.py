@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.checks.callers import LOOPBACK
+from agentkit.cli.flag_words import flag_of, given_names
 from agentkit.cli.flag_words import port as port_number
 from agentkit.cli.help_text import examples
 from agentkit.cli.serve_agent import AGENT_OPTIONS, add_agent, agent_of
@@ -105,6 +106,12 @@ def add_listening(command: argparse.ArgumentParser, port: int) -> None:
     )
 
 
+def listening(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The settings of `add_listening`, as a gateway's file has them; without those left to their defaults."""
+    callers = {"allowed_hosts": arguments.allow_host, "allowed_origins": arguments.allow_origin}
+    return {"keys": dict(arguments.key_env), **callers, **_given({"host": arguments.host, "port": arguments.port})}
+
+
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if name and equals and value:
@@ -163,12 +170,7 @@ def _config(arguments: argparse.Namespace) -> GatewayConfig:
     """The settings of the file, or of the options."""
     from agentkit.gateway.gateway_config import config_of, read_config
 
-    given = [
-        f"--{name.replace('_', '-')}"
-        for name, value in vars(arguments).items()
-        if value != arguments.parser.get_default(name)
-        and name not in (*AGENT_OPTIONS, "config", "command", "words", "run", "parser")
-    ]
+    given = [flag_of(name) for name in given_names(arguments) if name not in (*AGENT_OPTIONS, "config")]
     if arguments.config is not None:
         if given:
             raise ConfigError(f"--config is for all settings: move {', '.join(given)} into {arguments.config}")
@@ -179,13 +181,7 @@ def _config(arguments: argparse.Namespace) -> GatewayConfig:
     if arguments.upstream is None and lost:
         raise ConfigError(f"{', '.join(lost)}: for a model server; add --upstream, or remove it")
     served = {} if arguments.upstream is None else _served(arguments)
-    top = {
-        **served,
-        "keys": dict(arguments.key_env),
-        "allowed_hosts": arguments.allow_host,
-        "allowed_origins": arguments.allow_origin,
-    }
-    top |= _given({name: getattr(arguments, name) for name in ("host", "port", "log")})
+    top = {**served, **listening(arguments), **_given({"log": arguments.log})}
     return config_of(top, as_flag, needs_upstream=arguments.agent is None)
 
 
@@ -222,7 +218,7 @@ def _given(settings: dict[str, Any]) -> dict[str, Any]:
 
 def as_flag(place: str) -> str:
     """A setting's option."""
-    return _FLAGS.get(place) or f"--{place.rpartition('.')[2].replace('_', '-')}"
+    return _FLAGS.get(place) or flag_of(place.rpartition(".")[2])
 
 
 def _greeting(config: GatewayConfig, address: str, agent: AgentModel | None) -> str:

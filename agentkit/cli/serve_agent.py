@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from agentkit.cli.flag_words import find_here
+from agentkit.cli.python_objects import load_agent
 from agentkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -53,10 +53,8 @@ def agent_of(arguments: argparse.Namespace) -> AgentModel | None:
         raise ConfigError("--unapproved ask: calls wait in a thread; name a store for it with --store")
     from agentkit.cli.threads import store_option
     from agentkit.gateway.agent_model import APPROVE, AgentModel
-    from agentkit.gateway.agent_reference import load_agent
     from agentkit.threads import ThreadManager
 
-    find_here(arguments.agent)
     agent = load_agent(arguments.agent)
     threads = None if arguments.store is None else ThreadManager(arguments.store)
     where = "" if arguments.store is None else store_option(arguments.store).replace("{", "{{").replace("}", "}}")

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentkit.cli.flag_words import TOOLS, port
+from agentkit.cli.flag_words import TOOLS, flag_of, given_names, port
 from agentkit.cli.help_text import examples
 from agentkit.cli.keyboard import read_line
 from agentkit.cli.terminal import plain
@@ -61,9 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
     from agentkit.interop.mcp import mcp_server
     from agentkit.tool.registry import ToolRegistry
 
-    for name in ("host", "port", "allow_host", "token_env"):
-        if not arguments.http and getattr(arguments, name) != arguments.parser.get_default(name):
-            arguments.parser.error(f"--{name.replace('_', '-')} is for a server over HTTP: add --http, or remove it")
+    for name in () if arguments.http else given_names(arguments):
+        if name in ("host", "port", "allow_host", "token_env"):
+            arguments.parser.error(f"{flag_of(name)} is for a server over HTTP: add --http, or remove it")
     registry = ToolRegistry(*arguments.tools)
     server = mcp_server(registry, name=arguments.name, approve_all=arguments.approve == "always")
     asyncio.run(_http(server, arguments) if arguments.http else _stdio(server))

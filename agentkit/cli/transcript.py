@@ -22,6 +22,7 @@ from agentkit.messages import (
 )
 from agentkit.processor.approval import STARTED_BEFORE
 from agentkit.threads import Call, Entry, Log
+from agentkit.threads.conversation import decision_in_words
 from agentkit.threads.resume import may_have_run
 from agentkit.threads.store import Body
 from agentkit.tool.codec import call_from_json, from_json
@@ -153,7 +154,7 @@ class _Page(NamedTuple):
             yield from block(f"call ID {visible(call.id)}", self.width, "    ? ")
             if may_have_run(call):
                 yield from block(STARTED_BEFORE, self.width, "    ? ")
-        if decision := _decided(call):
+        if decision := visible(decision_in_words(call)):
             mark = "✓" if decision.startswith("approved") else "✗"
             yield from block(decision, self.width, f"    {mark} ")
         if call.answer is not None and isinstance(answer := from_json(call.answer), ToolMessage):
@@ -198,17 +199,6 @@ def _status(call: Call | None) -> tuple[str, str]:
     again = f", attempt {call.attempts}" if call.attempts > 1 else ""
     error = call.answer.get("error")
     return (f"✗ {error}{spent}{again}", "red") if error else (f"✓{spent}{again}", "green")
-
-
-def _decided(call: Call) -> str:
-    """Who decided about a call, and how."""
-    if "by" not in call.note:
-        return ""
-    if "hash" not in call.note:
-        word = "denied"
-    else:
-        word = "approved with other arguments" if call.note.get("edited") else "approved"
-    return f"{word} by {visible(str(call.note['by']))}" if call.note["by"] else word
 
 
 def _spent(entry: Entry) -> str:

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from agentkit.checks.callers import LOOPBACK
 from agentkit.checks.keys import shown_url
 from agentkit.cli.agent_options import add_agent_parts, agent_with
-from agentkit.cli.flag_words import find_here
+from agentkit.cli.flag_words import flag_of, given_names
 from agentkit.cli.help_text import SETTINGS, examples
 from agentkit.cli.model_choice import ModelChoice, add_model, is_reference, load_sdks
-from agentkit.cli.serve import add_listening, as_flag, serve_gateway
+from agentkit.cli.python_objects import load_agent
+from agentkit.cli.serve import add_listening, as_flag, listening, serve_gateway
 from agentkit.cli.serve_mcp import servers
 from agentkit.cli.settings import fill
 from agentkit.cli.terminal import plain
@@ -41,7 +42,6 @@ NOTHING: Final = (
 )
 _ALWAYS: Final = frozenset(("store", "host", "port", "key_env", "allow_host", "allow_origin", "open"))
 """The options that go with a model, with an agent and with the demonstration."""
-_NO_OPTIONS: Final = frozenset(("command", "words", "run", "parser"))
 
 
 class PageAgent(NamedTuple):
@@ -112,15 +112,7 @@ def _config(arguments: argparse.Namespace) -> GatewayConfig:
             f"--host: {arguments.host!r} can be reached from other machines, which could use your tools: give a key "
             "with --key-env me=PAGE_KEY"
         )
-    top = {
-        "host": arguments.host or "127.0.0.1",
-        "port": PORT if arguments.port is None else arguments.port,
-        "keys": dict(arguments.key_env),
-        "allowed_hosts": arguments.allow_host,
-        "allowed_origins": arguments.allow_origin,
-        "log": None,
-    }
-    return config_of(top, as_flag, needs_upstream=False)
+    return config_of({"port": PORT, **listening(arguments), "log": None}, as_flag, needs_upstream=False)
 
 
 @contextmanager
@@ -130,24 +122,17 @@ def _page_agent(arguments: argparse.Namespace) -> Iterator[PageAgent]:
     Raises:
         ConfigError: there is none, options do not go together, or a key is missing.
     """
-    given = [
-        name
-        for name, value in vars(arguments).items()
-        if name not in _NO_OPTIONS and value != arguments.parser.get_default(name)
-    ]
+    given = given_names(arguments)
     for alone in ("demo", "agent"):
         if alone in given:
-            others = [f"--{name.replace('_', '-')}" for name in given if name not in (*_ALWAYS, alone)]
+            others = [flag_of(name) for name in given if name not in (*_ALWAYS, alone)]
             if others:
                 raise ConfigError(f"--{alone} has its own model and tools: leave {' and '.join(others)} out")
     with ExitStack() as stack:
         if arguments.demo:
             yield _demo(arguments.store)
         elif arguments.agent is not None:
-            from agentkit.gateway.agent_reference import load_agent
-
             fill(arguments, ("store",))
-            find_here(arguments.agent)
             yield PageAgent(load_agent(arguments.agent), (), arguments.store)
         else:
             yield _made(arguments, stack)

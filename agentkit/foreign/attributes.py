@@ -82,7 +82,7 @@ _RESULT: Final[Words] = {
     **same("cost", "total_cost total_cost_usd price"),
     **same("it is a finished run; to follow a run write agent.stream('…')", "stream stream_events stream_text events"),
     **same("it is a finished run; to follow a run write agent.stream('…')", "raw_responses"),
-    **same("the provider stores nothing: pass result.messages to the next run", "last_response_id response_id"),
+    **same("pass result.messages to the next run, even if stateful", "last_response_id response_id"),
     **same("a run has no state object: write agent.run(result.messages, decisions={call.id: Approved()})", "approve"),
     **same("a run has no state object: write agent.run(result.messages, decisions={call.id: Approved()})", "to_state"),
     **same("a run has no state object: write agent.run(result.messages, decisions={call.id: Denied('…')})", "reject"),

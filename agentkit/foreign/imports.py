@@ -84,9 +84,8 @@ FOREIGN: Final[Mapping[str, str]] = {
     **same(_MODEL, "ChatOpenAI ChatAnthropic AsyncOpenAI OpenAI Anthropic AsyncAnthropic init_chat_model LiteLLMModel"),
     **same(_MODEL, "OpenAIChatModel OpenAIChatCompletionsModel LLM OpenAIResponsesModel OpenAIProvider"),
     **same(_MODEL, "set_default_openai_client set_default_openai_key GoogleModel ChatGoogleGenerativeAI ChatVertexAI"),
-    **same(
-        _MODEL, "Gemini Client InferenceClientModel OpenAIServerModel make_llm_api_call LLMError BedrockConverseModel"
-    ),
+    **same(_MODEL, "Gemini Client InferenceClientModel OpenAIServerModel make_llm_api_call LLMError GoogleProvider"),
+    **same(_MODEL, "BedrockConverseModel BedrockProvider ChatBedrock ChatBedrockConverse"),
     **same("write agentkit.first_of('openai:gpt-5', 'anthropic:…')", "FallbackModel ModelFallbackMiddleware"),
     **same("write agentkit.first_of('openai:gpt-5', 'anthropic:…')", "RunnableWithFallbacks fallback"),
     **same("each setting is an argument: Agent(…, temperature=0), or agent.run('…', temperature=0)", "ModelSettings"),

@@ -62,6 +62,7 @@ _FULL: Final[Mapping[str, str]] = {
 
 _ADDRESS = re.compile(r"https?:|localhost\b|[\d.]+:\d+|[\w.-]+\.[a-z]+(?::\d+)?/", re.IGNORECASE)
 _NO_FAMILY: Final = "https://…"
+_ON_BEDROCK = re.compile(r"([a-z-]+\.)?(amazon|anthropic|deepseek|meta|mistral|openai|qwen)\.[a-z]", re.IGNORECASE)
 
 
 def model_hint(name: str, ours: Collection[str], *, shell: bool = False) -> str:
@@ -119,6 +120,8 @@ def _split_prefix(name: str, ours: Collection[str]) -> tuple[str, str]:
 
 def _provider_of(id: str) -> str | None:
     """The provider of models whose names begin like this."""
+    if _ON_BEDROCK.match(id):
+        return "bedrock"
     start = re.split(r"[\s:/._-]|(?<=[a-z])(?=\d)", id.lower(), maxsplit=1)[0]
     short = id.lower()[:2]
     return FAMILIES.get(start) or (FAMILIES.get(short) if short in ("o1", "o3", "o4") else None)

@@ -14,6 +14,7 @@ from agentkit.agent import RunFinish, RunResult
 from agentkit.errors import ConfigError, ProviderError, StoreConflict, StoreError, ThreadBusy
 from agentkit.events import CallEnd, Event, Finish, FinishReason, SourceEvent, Text, Thinking, ToolStarted, Usage
 from agentkit.gateway.client_request import RequestRefused
+from agentkit.gateway.error_replies import as_refusal
 from agentkit.gateway.exchanges import ReplyRecord
 
 GAP: Final = "\n\n"
@@ -121,21 +122,15 @@ class AgentReply:
     def refusal(self, error: Exception) -> RequestRefused:
         """The client's error for one that ended a run; its keys are redacted, and only the operator's log has more."""
         match error:
-            case RequestRefused():
-                return error
+            case RequestRefused() | ThreadBusy() | StoreConflict():
+                return as_refusal(error)
             case ProviderError():
                 status, code = _STATUS.get(error.kind, 502), _CODES.get(error.kind, "agent_failed")
                 return self.failure(f"the agent's model failed: {error}", code, status, error.retry_after)
-            case ThreadBusy() | StoreConflict():
-                return RequestRefused(409, str(error), "thread_busy")
             case StoreError():
                 return self.failure(f"the store of the threads failed: {error}", "store_failed", 503)
-            case ConfigError():
-                said = "the agent's settings are wrong; the gateway's log says what"
-                return self.failure(said, "agent_failed", 500)
-            case _:
-                said = f"the agent failed ({type(error).__name__}); the gateway's log says more"
-                return self.failure(said, "agent_failed", 500)
+        what = "its settings are wrong" if isinstance(error, ConfigError) else type(error).__name__
+        return self.failure(f"the agent failed ({what}); the gateway's log says more", "agent_failed", 500)
 
 
 def _short(arguments: Mapping[str, Any]) -> str:

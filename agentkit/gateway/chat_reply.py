@@ -161,16 +161,11 @@ _ERRORS: Final[Mapping[int, str]] = {
 }
 
 
-def openai_error_type(status: int) -> str:
-    """Return the type of an error with this status."""
-    return _ERRORS.get(status, "invalid_request_error" if status < 500 else "server_error")
-
-
 def chat_error(error: RequestRefused) -> dict[str, Any]:
     """Return the body of an error, in both of OpenAI's wires; the upstream's own body if that can be passed on."""
     if error.body is not None:
         return dict(error.body)
-    kind = openai_error_type(error.status)
+    kind = _ERRORS.get(error.status, "invalid_request_error" if error.status < 500 else "server_error")
     return {"error": {"message": error.message, "type": kind, "param": error.param or None, "code": error.code}}
 
 

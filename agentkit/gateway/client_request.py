@@ -43,11 +43,6 @@ class RequestRefused(Exception):
         self.of_upstream = of_upstream
 
 
-def too_deep() -> RequestRefused:
-    """Return why a request is refused that exceeds Python's limit on recursion."""
-    return RequestRefused(400, "arrays and objects in the request are nested too deeply", "invalid_request")
-
-
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
     """A client's request.

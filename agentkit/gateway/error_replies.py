@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import time
+import traceback
 from collections.abc import Mapping
 from math import ceil
 from typing import Any, Final
 
+from agentkit.errors import (
+    AgentkitError,
+    ProviderError,
+    StoreConflict,
+    StoreError,
+    ThreadBusy,
+    ThreadExists,
+    ThreadNotFound,
+)
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import WireName
 from agentkit.models.provider_errors import retry_after
 from agentkit.models.stream_errors import ErrorInStream
 
+_LOG: Final = logging.getLogger("agentkit.gateway")
 _SHOWN: Final = 300  # characters of a body that is not an error of any wire
 
 
@@ -22,6 +35,36 @@ def json_of(text: bytes | str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+_STATUS: Final[Mapping[str, int]] = {
+    "rate_limit": 429, "overloaded": 503, "timeout": 504, "bad_request": 400, "too_long": 400, "not_found": 404,
+}  # fmt: skip
+"""The status of a provider's failures that have none, by their kind; of the others it is 502."""
+
+
+def as_refusal(error: BaseException) -> RequestRefused:
+    """Any failure, for a client. A fault of agentkit's own is logged: where it is, and nothing of what was asked."""
+    match error:
+        case RequestRefused():
+            return error
+        case RecursionError():
+            return RequestRefused(400, "arrays and objects in the request are nested too deeply", "invalid_request")
+        case asyncio.CancelledError():
+            return RequestRefused(503, "the gateway is shutting down", "shutting_down")
+        case ProviderError(kind=kind, status=status, code=code):
+            status, code = status or _STATUS.get(kind, 502), code or "upstream_error"
+            return RequestRefused(status, str(error), code, retry_after=error.retry_after, of_upstream=True)
+        case ThreadNotFound():
+            return RequestRefused(404, str(error), "thread_not_found")
+        case ThreadBusy() | ThreadExists() | StoreConflict():
+            return RequestRefused(409, str(error), "thread_busy")
+        case StoreError():
+            return RequestRefused(503, str(error), "store_failed")
+        case AgentkitError():
+            return RequestRefused(400, str(error), "invalid_request")
+    _LOG.error("a fault of the gateway: %s", "".join(traceback.format_tb(error.__traceback__)) + type(error).__name__)
+    return RequestRefused(500, "a fault of the gateway; its log says more", "internal_error")
 
 
 def is_error_body(wire: WireName, body: Any) -> bool:

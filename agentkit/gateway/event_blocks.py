@@ -24,21 +24,16 @@ class EventBlocks:
         limit: the maximum bytes of one event.
 
     Raises:
-        EventTooLong: from `feed`; all that is not returned is in `rest`.
+        EventTooLong: from `feed`; `take_rest` returns all that was not returned.
 
     >>> blocks = EventBlocks(1000)
-    >>> blocks.feed(b': wait\n\ndata: {"a"'), blocks.feed(b": 1}\r\n\r\ndata"), blocks.rest
+    >>> blocks.feed(b': wait\n\ndata: {"a"'), blocks.feed(b": 1}\r\n\r\ndata"), blocks.take_rest()
     ([b': wait\n\n'], [b'data: {"a": 1}\r\n\r\n'], b'data')
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._rest = bytearray()
-
-    @property
-    def rest(self) -> bytes:
-        """Return the beginning of an event that is not complete."""
-        return bytes(self._rest)
 
     @property
     def complete(self) -> bool:

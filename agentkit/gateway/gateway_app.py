@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
-import re
-import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -22,9 +19,9 @@ from uuid import uuid4
 from agentkit.checks.spelling import did_you_mean
 from agentkit.gateway.access_log import AccessLog
 from agentkit.gateway.answering import answer
-from agentkit.gateway.client_request import RequestRefused, too_deep
+from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import PATHS, WireName
-from agentkit.gateway.error_replies import error_event, error_headers
+from agentkit.gateway.error_replies import as_refusal, error_event, error_headers
 from agentkit.gateway.exchanges import Exchange, GatewayReply, ReplyRecord, Route, ServedModel
 from agentkit.gateway.gateway_config import GatewayConfig
 from agentkit.gateway.gateway_metrics import CONTENT_TYPE, GatewayMetrics
@@ -38,6 +35,7 @@ from agentkit.gateway.head_checks import (
     HeadChecks,
     RequestSlots,
     check_json,
+    json_object,
     read_body,
 )
 from agentkit.gateway.http_headers import request_headers
@@ -47,8 +45,6 @@ from agentkit.gateway.routes import RouteTable, key_from, model_list
 
 if TYPE_CHECKING:
     from agentkit.gateway.ui.ui_app import Page
-
-LOG: Final = logging.getLogger("agentkit.gateway")
 
 HEARTBEATS: Final[Mapping[WireName, bytes]] = {
     "chat": b": keep-alive\n\n",
@@ -61,8 +57,6 @@ _STREAM_HEADERS: Final = {b"cache-control": b"no-cache", b"x-accel-buffering": b
 _WIRES: Final[Mapping[str, WireName]] = {path: wire for wire, path in PATHS.items()}
 _MODEL: Final = "/v1/models/"
 """The beginning of the path of one model."""
-_ESCAPED_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _LINGER: Final = 2.0
 """Seconds in which the rest of a refused body is read, since a client may read no reply before it has sent all."""
 
@@ -222,15 +216,8 @@ class Gateway:
                 await self._admitted(asked, receive)
         except ClientLeft:
             asked.left = True
-        except RequestRefused as e:
-            await self._fail(asked, e, receive)
-        except asyncio.CancelledError:
-            await self._fail(asked, RequestRefused(503, "the gateway is shutting down", "shutting_down"))
-        except RecursionError:
-            await self._fail(asked, too_deep())
-        except Exception as e:  # noqa: BLE001 - a fault of the gateway must not end without an answer
-            LOG.error("a fault of the gateway: %s", "".join(traceback.format_tb(e.__traceback__)) + type(e).__name__)
-            await self._fail(asked, RequestRefused(500, "a fault of the gateway; its log says more", "internal_error"))
+        except (Exception, asyncio.CancelledError) as e:  # noqa: BLE001 - whatever happens, the client gets an answer
+            await self._fail(asked, as_refusal(e), receive)
         finally:
             asked.sender.stop()
             self._metrics.running.add(-1)
@@ -242,7 +229,7 @@ class Gateway:
         async with ClientWatch(receive, lambda: asked.sender.ended) as watch:
             try:
                 exchange = self._exchange(asked, raw)
-                with self._spans.request(exchange, asked.headers):
+                with self._spans.request(exchange, asked.headers) if self._spans else nullcontext():
                     await self._send(asked, await answer(exchange))
             except asyncio.CancelledError:
                 if asked.sender.stalled:
@@ -252,11 +239,7 @@ class Gateway:
                 asked.left = watch.left
 
     def _exchange(self, asked: _Request, raw: bytes) -> Exchange:
-        body = _json(raw)
-        if not isinstance(body, dict):
-            raise RequestRefused(
-                400, f"expected a JSON object, found {raw[:60].decode(errors='replace')}", "invalid_request"
-            )
+        body = json_object(raw)
         asked.model = body["model"] if isinstance(body.get("model"), str) else ""
         asked.route = self.routes.find(body.get("model"))
         headers = request_headers(asked.headers.items(), credentials=self._passes_keys)
@@ -302,7 +285,7 @@ class Gateway:
         headers[b"x-agentkit-format"] = (asked.record.format or (asked.route.format if asked.route else "")).encode()
         return [(name, value) for name, value in headers.items() if value]
 
-    async def _fail(self, asked: _Request, error: RequestRefused, receive: ASGIReceive | None = None) -> None:
+    async def _fail(self, asked: _Request, error: RequestRefused, receive: ASGIReceive) -> None:
         """End a response with an error. One that is half sent and not a stream is cut off: the client sees that."""
         asked.error = error
         sender = asked.sender
@@ -316,7 +299,7 @@ class Gateway:
                 headers.append((b"connection", b"close"))  # the rest of the request is not read
             await sender.start(error.status, [*self._head(asked, {}), *headers])
             await sender.write(body)
-            if error.status == 413 and receive is not None:
+            if error.status == 413:
                 await _linger(receive)
             await sender.end()
 
@@ -331,8 +314,9 @@ class Gateway:
         code = error.code if error is not None else record.error
         failure = str(status) if not code or (error is not None and error.of_upstream) else code
         if upstream is not None and (failure.startswith("upstream") or (status >= 400 and failure.isdigit())):
-            self._metrics.count_upstream_error(upstream.name, failure)
-        self._spans.count(asked.model, asked.wire, status, seconds, first, record)
+            self._metrics.upstream_errors.add(1, upstream.name, failure)
+        if self._spans is not None:
+            self._spans.count(asked.model, asked.wire, status, seconds, first, record)
         self._log.write(
             id=asked.id or None,
             key=asked.key or None,
@@ -352,25 +336,6 @@ class Gateway:
             recovery_failed=record.recovery_failed or None,
             client_left=asked.left or None,
         )
-
-
-def _json(raw: bytes) -> Any:
-    """A body. In its strings, halves of surrogate pairs are replaced, since no encoding has them.
-
-    Raises:
-        RequestRefused: it is not JSON.
-    """
-    try:
-        body = json.loads(raw)
-        if _ESCAPED_SURROGATE.search(raw) is not None:
-            text = json.dumps(body, ensure_ascii=False)
-            if _SURROGATE.search(text) is not None:
-                return json.loads(_SURROGATE.sub("\ufffd", text))
-    except RecursionError:
-        raise too_deep() from None
-    except ValueError as e:
-        raise RequestRefused(400, f"the body is not JSON: {e}", "invalid_json") from None
-    return body
 
 
 async def _respond(send: ASGISend, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:

@@ -130,14 +130,10 @@ class GatewayMetrics:
         self._asked_again = Counter("agentkit_asked_again_total", "Replies after which a model was asked again")
         self._failed = Counter("agentkit_recovery_failed_total", "Replies forwarded as they were after a fault")
         self._left = Counter("agentkit_client_left_total", "Requests whose client left before the end")
-        self._upstream = Counter(
+        self.upstream_errors = Counter(
             "agentkit_upstream_errors_total", "Requests that an upstream failed", ("upstream", "code")
         )
         self._models: set[str] = set()
-
-    def count_upstream_error(self, upstream: str, code: str) -> None:
-        """Count a request that an upstream refused or did not complete."""
-        self._upstream.add(1, upstream, code)
 
     def count(
         self, model: str, wire: str, status: int, seconds: float, first: float | None, left: bool, record: ReplyRecord

@@ -14,23 +14,12 @@ from agentkit.gateway.exchanges import Exchange, ReplyRecord
 from agentkit.gateway.gateway_metrics import FIRST_BUCKETS, SECONDS_BUCKETS, TOKEN_BUCKETS
 
 
-def spans_of_process() -> _Recorded | _NotRecorded:
-    """Return OpenTelemetry's providers of this process; without them, nothing is recorded."""
-    return _Recorded() if "opentelemetry.trace" in sys.modules else _NotRecorded()
+def spans_of_process() -> GatewaySpans | None:
+    """Return what records with OpenTelemetry's providers of this process; None without them."""
+    return GatewaySpans() if "opentelemetry.trace" in sys.modules else None
 
 
-class _NotRecorded:
-    @contextmanager
-    def request(self, exchange: Exchange, headers: Mapping[bytes, bytes]) -> Iterator[None]:
-        yield
-
-    def count(
-        self, model: str, wire: str, status: int, seconds: float, first: float | None, record: ReplyRecord
-    ) -> None:
-        pass
-
-
-class _Recorded:
+class GatewaySpans:
     """Records one span for each request, as a child of the client's; the upstream's is a child of it."""
 
     def __init__(self) -> None:
@@ -57,6 +46,7 @@ class _Recorded:
 
     @contextmanager
     def request(self, exchange: Exchange, headers: Mapping[bytes, bytes]) -> Iterator[None]:
+        """Record the block as the span of a request."""
         model = exchange.body["model"]
         carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}
         attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model}
@@ -81,6 +71,7 @@ class _Recorded:
     def count(
         self, model: str, wire: str, status: int, seconds: float, first: float | None, record: ReplyRecord
     ) -> None:
+        """Count a request that has ended; see `GatewayMetrics.count`."""
         attributes: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model}
         self._seconds.record(seconds, attributes | {"http.response.status_code": status, "agentkit.wire": wire})
         if first is not None:

@@ -12,6 +12,7 @@ from agentkit.checks.callers import LOOPBACK, refusal
 from agentkit.checks.missing_await import EnteredAsync
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.gateway_config import GatewayConfig
+from agentkit.schemas.typed.values import load
 
 ASGIReceive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 ASGISend = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -19,6 +20,10 @@ ASGIScope = MutableMapping[str, Any]
 
 _OWN_PAGES: Final = ("", "same-origin", "none")
 """Values of `Sec-Fetch-Site` of requests that are not from another site's page. Source: the Fetch Metadata spec."""
+
+
+_MAX_DEPTH: Final = 200
+"""Nested arrays and objects of a body, as of a provider's response; a schema of 64 nested schemas has 130."""
 
 
 class ClientLeft(Exception):
@@ -139,6 +144,24 @@ async def read_body(receive: ASGIReceive, headers: Mapping[bytes, bytes], most: 
     except TimeoutError:
         raise RequestRefused(408, f"the body did not arrive within {seconds:g} s", "request_timeout") from None
     return b"".join(pieces)
+
+
+def json_object(raw: bytes) -> dict[str, Any]:
+    """Return the object in a body.
+
+    It is as strict as a call's arguments are, since some bodies have them: what is approved must be what runs.
+
+    Raises:
+        RequestRefused: status 400; it is not JSON, or no object.
+    """
+    try:
+        body = load(raw.decode("utf-8-sig"), depth=_MAX_DEPTH)
+    except ValueError as e:
+        raise RequestRefused(400, f"the body is not JSON: {e}", "invalid_json") from None
+    if not isinstance(body, dict):
+        found = raw[:60].decode(errors="replace")
+        raise RequestRefused(400, f"expected a JSON object, found {found}", "invalid_request")
+    return body
 
 
 class RequestSlots:

@@ -339,7 +339,7 @@ class _Tail:
         if not joined.startswith(self._first):
             joined = self._first + b"\n\n" + joined
         blocks = EventBlocks(len(joined))
-        return [*blocks.feed(joined), blocks.rest]
+        return [*blocks.feed(joined), blocks.take_rest()]
 
 
 def _parsers(tools: Sequence[ToolSpec]) -> NewReader:

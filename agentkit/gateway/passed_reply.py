@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from dataclasses import replace
 from typing import Final
 
 from agentkit.gateway.chat_edit import ChatEdit
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.client_wire import WireName
-from agentkit.gateway.exchanges import Exchange, GatewayReply, MadeBody, ReadBody, Upstream, UpstreamReply
+from agentkit.gateway.exchanges import Exchange, GatewayReply, MadeBody, ReadBody, UpstreamReply
 from agentkit.gateway.messages_edit import MessagesEdit
 from agentkit.gateway.pass_through import PassThrough
 from agentkit.gateway.raw_reply import forward, raw_body
@@ -63,34 +62,13 @@ async def answer_passed(exchange: Exchange) -> GatewayReply:
     return answer
 
 
-class _Received:
-    """An upstream that has answered already.
-
-    Args:
-        upstream: answers the further requests.
-        reply: the first reply.
-    """
-
-    def __init__(self, upstream: Upstream, reply: UpstreamReply) -> None:
-        self.wire = upstream.wire
-        self.server = upstream.server
-        self._upstream = upstream
-        self._first: UpstreamReply | None = reply
-
-    async def send(self, body: bytes, headers: Mapping[str, str]) -> UpstreamReply:
-        """Return the reply; see `Upstream`."""
-        first, self._first = self._first, None
-        return first or await self._upstream.send(body, headers)
-
-
 async def _converted(exchange: Exchange, reply: UpstreamReply) -> GatewayReply:
     """A whole reply as a stream, or a stream as a whole reply: some servers ignore what was asked for.
 
     Source: unsloth#6570, chat-ui#657.
     """
-    received = _Received(exchange.route.upstream, reply)
     try:
-        return await answer_read(replace(exchange, route=replace(exchange.route, upstream=received)))
+        return await answer_read(exchange, reply)
     except BaseException:
         await reply.pieces.aclose()
         raise

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import takewhile
 from os import urandom
 from typing import Final
 
-from agentkit.errors import AgentkitError, ConfigError, FormatError, ProviderError
+from agentkit.errors import AgentkitError, ConfigError, FormatError
 from agentkit.events import CallEnd, SourceEvent, Text, Usage
-from agentkit.gateway.client_request import ClientRequest, RequestRefused, too_deep
-from agentkit.gateway.exchanges import Exchange, GatewayReply, ReadBody, Route
+from agentkit.gateway.client_request import ClientRequest, RequestRefused
+from agentkit.gateway.error_replies import as_refusal
+from agentkit.gateway.exchanges import Exchange, GatewayReply, ReadBody, Route, UpstreamReply
 from agentkit.gateway.http_headers import reply_headers
 from agentkit.gateway.joined_pieces import JoinedPieces
 from agentkit.gateway.reply_attempt import Attempt
@@ -33,18 +33,11 @@ from agentkit.processor import ProcessorConfig
 from agentkit.processor.reply_readers import ReplyReaders
 from agentkit.processor.response_record import CallIds
 
-_LOG: Final = logging.getLogger("agentkit.gateway")
-
 _HIDDEN: Final = ("unread_call", "invented_result")
 """What a reply is left out for, if it is not streamed: none of its text is an answer."""
 
 _REFUSED: Final = (*_HIDDEN, "failed_call")
 """What no reply ends with: after the last attempt the client gets an error."""
-
-_STATUS: Final[Mapping[str, int]] = {
-    "rate_limit": 429, "overloaded": 503, "timeout": 504, "bad_request": 400, "too_long": 400, "not_found": 404,
-}  # fmt: skip
-"""The status of an upstream's failures that have none, by their kind; of the others it is 502."""
 
 
 def new_call_id() -> str:
@@ -52,14 +45,18 @@ def new_call_id() -> str:
     return f"call_{urandom(12).hex()}"
 
 
-async def answer_read(exchange: Exchange) -> GatewayReply:
+async def answer_read(exchange: Exchange, received: UpstreamReply | None = None) -> GatewayReply:
     """Answer a request by events: whatever wire the upstream speaks, and in whatever format its model calls.
+
+    Args:
+        exchange: the request.
+        received: the upstream's first reply, if it has answered already.
 
     Raises:
         RequestRefused: the request is invalid, or the upstream refused it.
     """
     asked = exchange.wire.read(exchange.body)
-    reply = Reply(exchange, asked)
+    reply = Reply(exchange, asked, received)
     if not asked.request.stream:
         whole = exchange.wire.whole(asked, await reply.collect())
         body = json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
@@ -74,15 +71,16 @@ class Reply:
     Args:
         exchange: the exchange; what is counted of the reply goes to its record.
         asked: what the client asks for.
+        received: see `answer_read`.
 
     Raises:
         RequestRefused: no request of this route can be answered.
     """
 
-    def __init__(self, exchange: Exchange, asked: ClientRequest) -> None:
+    def __init__(self, exchange: Exchange, asked: ClientRequest, received: UpstreamReply | None = None) -> None:
         route, request = exchange.route, replace(asked.request, messages=_one_system(asked.request.messages))
         self._exchange, self._asked, self._request = exchange, asked, request
-        self._upstream = UpstreamModel(exchange, asked)
+        self._upstream = UpstreamModel(exchange, asked, received)
         self._format = None if route.format == "auto" else route.format
         exchange.record.format = route.format
         taken = [
@@ -212,8 +210,6 @@ class Reply:
                         yield begun + piece
                         begun = b""
         except Exception as error:  # noqa: BLE001 - the client must learn that its reply is over
-            if not isinstance(error, RequestRefused | AgentkitError):
-                _LOG.exception("a reply ended by a fault of the gateway")
             refused = as_refusal(error)
             self._exchange.record.error = refused.code
             yield begun + writer.fail(refused)
@@ -238,18 +234,3 @@ def _constrained(route: Route, request: ModelRequest) -> Constrained:
     accepts = server is not None and isinstance(SERVERS[server].grammar, GrammarField)
     forced = bool(request.tools) and request.tool_choice not in ("auto", "none")
     return route.constrained or (accepts and forced and route.upstream.wire == "chat")
-
-
-def as_refusal(error: BaseException) -> RequestRefused:
-    """Any failure of a reply, for its client."""
-    if isinstance(error, RequestRefused):
-        return error
-    if isinstance(error, RecursionError):
-        return too_deep()
-    if isinstance(error, ProviderError):
-        status = error.status or _STATUS.get(error.kind, 502)
-        code = error.code or "upstream_error"
-        return RequestRefused(status, str(error), code, retry_after=error.retry_after, of_upstream=True)
-    if isinstance(error, AgentkitError):
-        return RequestRefused(400, str(error), "invalid_request")
-    return RequestRefused(500, "the gateway failed; its log says why", "internal_error")

@@ -18,9 +18,6 @@ from agentkit.toolspec import OutputSchema, ToolSpec
 
 Fields = Mapping[str, Any]
 
-INVALID: Final = "invalid_request"
-UNSUPPORTED: Final = "unsupported"
-
 PART_URL: Final = "agentkit:part/"
 """The beginning of the URL of an `ImagePart` that stands for a content part that only the client's wire has."""
 
@@ -31,7 +28,7 @@ ANY_OBJECT: Final[Fields] = {"type": "object", "properties": {}}
 
 def invalid(param: str, message: str) -> RequestRefused:
     """Return the refusal of a field that is not what its wire says."""
-    return RequestRefused(400, f"{param}: {message}", INVALID, param=param)
+    return RequestRefused(400, f"{param}: {message}", "invalid_request", param=param)
 
 
 def unsupported_field(param: str, what: str, instead: str = "omit it") -> RequestRefused:
@@ -46,7 +43,7 @@ def unsupported_field(param: str, what: str, instead: str = "omit it") -> Reques
         f"{param}: {what} goes through unchanged only where client and upstream speak the same wire, and this model's "
         f"replies are translated; {instead}"
     )
-    return RequestRefused(400, message, UNSUPPORTED, param=param)
+    return RequestRefused(400, message, "unsupported", param=param)
 
 
 class UnsupportedField(NamedTuple):
@@ -76,14 +73,6 @@ def refuse_unsupported(body: Fields, table: Mapping[str, UnsupportedField]) -> N
 
 
 # ---------------------------------------------------------------- single values
-
-
-def required_text(body: Fields, name: str) -> str:
-    """Return a field that must be a string with content."""
-    value = body.get(name)
-    if not isinstance(value, str) or not value:
-        raise invalid(name, f"expected a string with content, found {show_value(value)}")
-    return value
 
 
 def text_at(value: Any, at: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
 
+from agentkit.errors import show_value
 from agentkit.events import SourceEvent
 from agentkit.gateway.client_conversation import ClientConversation
 from agentkit.gateway.client_request import ClientRequest, RequestRefused
@@ -18,11 +19,12 @@ from agentkit.gateway.request_fields import (
     client_tools,
     count,
     flag,
+    invalid,
     mapping_at,
     number,
     refuse_unsupported,
-    required_text,
     stops,
+    text_at,
 )
 from agentkit.messages import Message
 from agentkit.models.base import ModelRequest
@@ -69,6 +71,8 @@ class ClientWire:
             RequestRefused: status 400; it is invalid, or has what this gateway cannot pass on.
         """
         refuse_unsupported(body, self.unsupported)
+        if not (model := text_at(body.get("model"), "model")):
+            raise invalid("model", f"expected a string with content, found {show_value(body.get('model'))}")
         tools, conversation = client_tools(body), self.reader()
         output, further = self.output(body)
         known = _READ | self.read_fields | self.unsupported.keys() | {self.stop, *self.max_tokens}
@@ -86,7 +90,7 @@ class ClientWire:
             output_schema=output,
         )
         usage = bool(flag(mapping_at(body.get("stream_options"), "stream_options"), "include_usage"))
-        return ClientRequest(required_text(body, "model"), request, usage, conversation.foreign.by_url)
+        return ClientRequest(model, request, usage, conversation.foreign.by_url)
 
     def conversation(self, body: Fields) -> list[Message]:
         """Read only the conversation of a request, whatever its settings are.

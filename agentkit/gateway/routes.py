@@ -15,9 +15,6 @@ from agentkit.gateway.exchanges import NoUpstream, Route, ServedModel
 from agentkit.gateway.gateway_config import ANY_MODEL, GatewayConfig
 from agentkit.gateway.upstream import ConnectionPool, HttpUpstream
 
-LIST_SECONDS = 5.0
-"""Seconds that an upstream has to list its models."""
-
 
 def key_from(environment: Mapping[str, str], name: str, place: str) -> str:
     """Return a key.
@@ -99,7 +96,7 @@ class RouteTable:
         if (other := self._models.get(ANY_MODEL)) is None or other.model is not None:
             return names
         try:
-            found = await self.upstreams[other.upstream].models(headers, LIST_SECONDS)
+            found = await self.upstreams[other.upstream].models(headers)
         except RequestRefused:
             if not names:
                 raise
@@ -112,7 +109,7 @@ class RouteTable:
         async def state(upstream: HttpUpstream) -> str:
             if not upstream.reachable:
                 with suppress(RequestRefused):  # it may answer without a list
-                    await upstream.models({}, LIST_SECONDS)
+                    await upstream.models({})
             return "up" if upstream.reachable else "down"
 
         return dict(zip(self.upstreams, await asyncio.gather(*map(state, self.upstreams.values())), strict=True))

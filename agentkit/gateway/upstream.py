@@ -50,6 +50,9 @@ LOST: Final = 1.0
 """Seconds between two looks at the connection of a reply that is waited for: aiohttp does not report an end inside
 chunks that it cannot read. Source: its `ResponseHandler.data_received`, which fails the connection, not the body."""
 
+LIST_SECONDS: Final = 5.0
+"""Seconds that an upstream has to list its models."""
+
 ANTHROPIC_VERSION: Final = "2023-06-01"
 
 _OAUTH: Final = "sk-ant-oat"  # Anthropic's tokens for `Authorization`; it refuses them in `x-api-key`
@@ -122,25 +125,24 @@ class HttpUpstream:
             raise outcome
         return outcome
 
-    async def models(self, headers: Mapping[str, str], seconds: float) -> list[str]:
+    async def models(self, headers: Mapping[str, str]) -> list[str]:
         """Return the names of its models.
 
         Args:
             headers: of the client, for its key.
-            seconds: the time that it has.
 
         Raises:
             RequestRefused: it cannot be reached, or its answer is not a list of models.
         """
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(LIST_SECONDS):
                 reply = await self._attempt("GET", "/models", None, self._headers(headers))
                 if isinstance(reply, RequestRefused):
                     raise reply
                 async with aclosing(reply.pieces) as pieces:
                     text = b"".join([piece async for piece in pieces])
         except TimeoutError:
-            raise RequestRefused(504, f"no list of models within {seconds:g} s", "upstream_timeout") from None
+            raise RequestRefused(504, f"no list of models within {LIST_SECONDS:g} s", "upstream_timeout") from None
         try:
             found = json.loads(text)
             return [str(one["id"]) for one in found["data"]]

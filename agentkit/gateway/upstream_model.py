@@ -89,12 +89,13 @@ class UpstreamModel:
     Args:
         exchange: the exchange.
         asked: what its client asks for.
+        received: the first reply, if the upstream has answered already.
     """
 
     format = None
     """It is asked for native calls; `TextCalling` makes it one that calls in text."""
 
-    def __init__(self, exchange: Exchange, asked: ClientRequest) -> None:
+    def __init__(self, exchange: Exchange, asked: ClientRequest, received: UpstreamReply | None = None) -> None:
         upstream = exchange.route.upstream
         self.opened = asyncio.Event()
         """Set when a reply has begun: the upstream has accepted the request."""
@@ -106,6 +107,7 @@ class UpstreamModel:
         self.provider = PROVIDERS[upstream.wire]
         self._exchange = exchange
         self._asked = asked
+        self._received = received
 
     @property
     def name(self) -> str:
@@ -164,7 +166,9 @@ class UpstreamModel:
         """
         upstream = self._exchange.route.upstream
         form, body = FORMS[upstream.wire], self.body(request)
-        reply = await upstream.send(json.dumps(body, ensure_ascii=False).encode(), self._exchange.headers)
+        reply, self._received = self._received, None
+        if reply is None:
+            reply = await upstream.send(json.dumps(body, ensure_ascii=False).encode(), self._exchange.headers)
         self.headers = reply.headers
         async with aclosing(reply.pieces) as pieces:
             if reply.status >= 300:

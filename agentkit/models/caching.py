@@ -59,16 +59,13 @@ def _places(messages: Sequence[Mapping[str, Any]], tokens: int) -> list[int]:
     return [*[at for at in far if at not in ends[-2:]][-1:], *ends[-2:]]
 
 
-_SIZES: Final = {"image": PER_IMAGE, "document": PER_FILE}
+_SIZES: Final = {"image": PER_IMAGE, **dict.fromkeys(("document", "audio", "video"), PER_FILE)}
 
 
 def _block_tokens(block: Mapping[str, Any]) -> int:
     if block["type"] in _SIZES:  # not by the characters of its data
         return _SIZES[block["type"]]
-    inner = block.get("content")
-    if isinstance(inner, list):
-        return sum(map(_block_tokens, inner))
-    return json_tokens(block)
+    return sum(map(_block_tokens, block.get("content", ()))) if block["type"] == "tool_result" else json_tokens(block)
 
 
 def _with_mark(message: Mapping[str, Any]) -> dict[str, Any]:

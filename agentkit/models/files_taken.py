@@ -90,7 +90,7 @@ def fit_files(model: str, request: ModelRequest, taken: FilesTaken) -> Sequence[
     """A conversation with what the API takes: any other file is named in words, unless the user has just sent it.
 
     Raises:
-        ConfigError: a user's message that no model has answered has such a file; see `check_files`.
+        ConfigError: the user's newest message, which no model has answered, has such a file; see `check_files`.
     """
     check_files(model, _new(request.messages), taken)
 
@@ -104,8 +104,9 @@ def fit_files(model: str, request: ModelRequest, taken: FilesTaken) -> Sequence[
 
 
 def _new(messages: Sequence[Message]) -> Sequence[Message]:
-    """The messages that no model has answered."""
-    return messages[max((at for at, one in enumerate(messages) if isinstance(one, AssistantMessage)), default=0) :]
+    """The user's newest message, if no model has answered it."""
+    answered = max((at for at, one in enumerate(messages) if isinstance(one, AssistantMessage)), default=0)
+    return [one for one in messages[answered:] if isinstance(one, UserMessage)][-1:]
 
 
 def _named(model: str, message: Any, taken: FilesTaken) -> Any:
@@ -126,8 +127,18 @@ def _name(part: ImagePart | FilePart) -> TextPart:
 
 
 def check_model_files(model: Model, messages: Sequence[Message]) -> None:
-    """Refuse what `fit_files` refuses before it is stored, if the model says what it takes (`model.files`)."""
+    """Refuse what `fit_files` refuses before it is stored, if the model says what it takes (`model.files`).
+
+    A chain refuses what all its members refuse.
+    """
     inner = getattr(model, "inner", model)  # of text calling
+    members: Sequence[Model] = getattr(inner, "models", ())
+    for member in members:
+        try:
+            return check_model_files(member, messages)
+        except FileRefused:
+            if member is members[-1]:
+                raise
     if (taken := getattr(inner, "files", None)) is not None:
         check_files(model.name, _new(messages), taken)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any, Final
 
@@ -111,20 +111,14 @@ def _messages(
     return rendered
 
 
-def _content(parts: Sequence[UserPart]) -> Iterator[dict[str, Any]]:
-    """Blocks of text, images and documents; blank text, which the API refuses, is omitted."""
-    for part in parts:
-        if not isinstance(part, TextPart):
-            yield media_block(part)
-        elif part.text.strip():
-            yield {"type": "text", "text": clean(part.text)}
-
-
 def media_block(part: ImagePart | FilePart) -> dict[str, Any]:
     """An image or a document, which the API takes, as a content block."""
     if isinstance(part, ImagePart):
         return {"type": "image", "source": _image_source(part)}
     return {"type": "document", "source": _document_source(part), **({"title": clean(part.name)} if part.name else {})}
+
+
+_content = partial(valid_history.filled_parts, media=media_block, type="text")
 
 
 def _image_source(image: ImagePart) -> dict[str, Any]:

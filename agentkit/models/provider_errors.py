@@ -21,7 +21,7 @@ from agentkit.models import error_bodies
 from agentkit.models.response_body import Unreadable
 from agentkit.models.secrets import without_secrets
 from agentkit.models.stream_errors import NO_REASON, ErrorInStream
-from agentkit.models.wire import items_of, text_of
+from agentkit.models.wire import items_of, mapping_of, text_of
 
 KINDS: Final[Mapping[int, ProviderErrorKind]] = {
     401: "authentication",
@@ -61,7 +61,9 @@ TOO_LONG: Final = re.compile(
     | exceeds\ the\ context\ window       # OpenAI responses
     | exceeds\ the\ available\ context    # llama.cpp
     | longer\ than\ the\ (?:model's\ context|maximum\ model)\ length    # SGLang; vLLM
-    | input\ token\ count\b.{0,40}\ exceeds   # Gemini
+    | input\ token\ count\b.{0,40}\ (?:exceeds|supports)   # Gemini; Vertex AI
+    | (?:number\ of\ input\ tokens\ exceeds\ maximum\ length | too\ many\ total\ text\ bytes)   # Nova; Claude
+    | prompt\ tokens\b.{0,40}\ exceed\ model\ maximum    # Bedrock, OpenAI's models
     | maximum\ prompt\ length             # xAI
     | reduce\ the\ length\ of\ the\ messages    # Groq
     | input\ is\ too\ long""",
@@ -132,7 +134,7 @@ def provider_error(
         _blot(one, secrets)
     status, body = _answer(error)
     reported = _reported(error, status, body)
-    code, delay = _code_and_delay(error, reported)
+    code, delay = _code_and_delay(reported)
     if isinstance(status, int) and status >= 300:
         kind, shown = kind_of_status(status, code), f" {status}"
     elif reported is not None:
@@ -143,8 +145,7 @@ def provider_error(
     if reported is not None and reported.body and said == NO_REASON:
         text = json.dumps(without_secrets(reported.body, secrets), ensure_ascii=False, default=str)
         said += f"; the error begins {text[:_SHOWN]}"
-    if kind == "bad_request":
-        kind = _kind_of_request(code, said)
+    kind = _kind_by_words(kind, code, said)
     said = error_bodies.redirect_refused(response) or said
     if lack := error_bodies.unread_part(response):
         said += f"; {lack}"
@@ -272,26 +273,25 @@ def _is_googles(error: Exception) -> bool:
     return hasattr(error, "details") and not hasattr(error, "status_code")
 
 
-def _code_and_delay(error: Exception, reported: ErrorInStream | None) -> tuple[str | None, float | None]:
+def _code_and_delay(reported: ErrorInStream | None) -> tuple[str | None, float | None]:
     """The code of a failure, and the seconds that its body asks to wait: Google's have both in `details`."""
     if reported is None:
         return None, None
-    if not _is_googles(error) or not isinstance(said := reported.body, Mapping):
-        return reported.code, None
-    details = items_of(said.get("details"))
+    said = mapping_of(reported.body)
+    details, status = items_of(said.get("details")), text_of(said.get("status"))
     reasons = [text_of(one.get("reason")) for one in details]
     delays = [re.fullmatch(r"(\d+(?:\.\d+)?)s", text_of(one.get("retryDelay"))) for one in details]
-    code = _WRONG_KEY if _WRONG_KEY in reasons else text_of(said.get("status"))
-    return code or reported.code, next((float(delay[1]) for delay in delays if delay), None)
+    code = _WRONG_KEY if _WRONG_KEY in reasons else status if status.isupper() else reported.code
+    return code, next((float(delay[1]) for delay in delays if delay), None)
 
 
-def _kind_of_request(code: str | None, said: str) -> ProviderErrorKind:
-    """The kind of a refused request, which the status alone does not show."""
+def _kind_by_words(kind: ProviderErrorKind, code: str | None, said: str) -> ProviderErrorKind:
+    """The kind of a failure that a status shows wrongly, and an error in a stream not at all."""
     if _NO_CREDIT in said:
         return "billing"
     if code == _WRONG_KEY:
         return "authentication"
-    return "too_long" if CODES["too_long"].search(code or "") or TOO_LONG.search(said) else "bad_request"
+    return "too_long" if CODES["too_long"].search(code or "") or TOO_LONG.search(said) else kind
 
 
 def _reported(error: Exception, status: Any, body: Any) -> ErrorInStream | None:

@@ -236,7 +236,8 @@ class SdkModel(Closing, ABC):
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         """The body with the model's and the request's extra fields; a field that is None is omitted.
 
-        Two objects without a common key are joined: a field such as `text` or `output_config` has several settings.
+        An object is joined with the model's: `text` or `generationConfig` has several settings. One with a `type`
+        replaces it.
         """
         limit, temperature, settings = request.max_tokens, request.temperature, self.settings
         asked = replace(
@@ -249,7 +250,7 @@ class SdkModel(Closing, ABC):
         for extra in (self.settings.extra or {}, request.extra):
             for key, value in extra.items():
                 own = merged.get(key)
-                both = isinstance(own, Mapping) and isinstance(value, Mapping) and own.keys().isdisjoint(value)
+                both = isinstance(own, Mapping) and isinstance(value, Mapping) and "type" not in value
                 merged[key] = {**own, **value} if both else value  # type: ignore[dict-item]
         self._complete(merged)
         return {key: value for key, value in merged.items() if value is not None}

@@ -68,7 +68,7 @@ def conversation(
     """The messages in the order and shape that every provider accepts.
 
     Each call is followed by its result, results in the order of their calls. A call without a result gets one with the
-    code `interrupted`; a result without its call is omitted, as is a user message without text or an image, which
+    code `interrupted`; a result without its call is omitted, as is an empty user message, which
     no provider accepts. Neighbours of one role are joined. Ids are unique and obey `ids`; a call and its result have
     the same one. `taken` are the ids used before, if these messages are a part of a conversation; `written` are those
     of calls that stay text, with their results as a user's message.
@@ -98,23 +98,13 @@ def _answered(messages: Sequence[Message], ids: IdRule, taken: Taken, written: C
         if not isinstance(message, AssistantMessage):
             yield message
             continue
-        answers: list[ToolMessage] = []
-        content: list[Any] = []
-        fits: dict[str | None, str] = {}
-        for part in message.content:
-            if isinstance(part, ToolCall):
-                answer = results.get((at, len(answers)))
-                fits[part.id] = fit_id(part.id, ids, taken)
-                part = replace(part, id=fits[part.id])
-                answers.append(_answer(answer, part))
-            elif isinstance(part, ProviderPart) and part.call_id in fits:
-                part = replace(part, call_id=fits[part.call_id])
-            content.append(part)
+        fitted = fit_ids(message, ids, taken)
+        answers = [_answer(results.get((at, place)), call) for place, call in enumerate(fitted.calls)]
         if answers and all(call.id in written and call.raw for call in message.calls):
-            yield AssistantMessage(as_written(content))
+            yield AssistantMessage(as_written(fitted.content))
             yield UserMessage(tuple(_in_words(answers)))
         else:
-            yield AssistantMessage(tuple(content))
+            yield fitted
             yield from answers
 
 
@@ -235,6 +225,20 @@ def fit_id(id: str, rule: IdRule, taken: Taken) -> str:
         unique = fitted[: rule.limit - len(number)] + number
     taken[unique] = 1
     return unique
+
+
+def fit_ids(message: AssistantMessage, rule: IdRule, taken: Taken) -> AssistantMessage:
+    """A turn whose calls, with what a provider keeps for them, have ids of `fit_id`."""
+    fits: dict[str | None, str] = {}
+    content: list[AssistantPart] = []
+    for part in message.content:
+        if isinstance(part, ToolCall):
+            fits[part.id] = fit_id(part.id, rule, taken)
+            part = replace(part, id=fits[part.id])
+        elif isinstance(part, ProviderPart) and part.call_id in fits:
+            part = replace(part, call_id=fits[part.call_id])
+        content.append(part)
+    return AssistantMessage(tuple(content))
 
 
 def fit_name(name: str) -> str:

@@ -137,6 +137,15 @@ def is_denied(call: Call) -> bool:
     return "by" in call.note and "hash" not in call.note  # `deny` leaves this note
 
 
+def decision_in_words(call: Call) -> str:
+    """Say how a person decided about a call, and who; empty if nobody did."""
+    if "by" not in call.note:
+        return ""
+    edited = " with other arguments" if call.note.get("edited") else ""
+    word = "denied" if is_denied(call) else f"approved{edited}"
+    return f"{word} by {call.note['by']}" if call.note["by"] else word
+
+
 def _answers(
     message: AssistantMessage, calls: Mapping[str, list[Call]], instead: Mapping[str, str]
 ) -> Iterator[tuple[Call, ToolMessage]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -19,6 +20,8 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
+from agentkit.models.render_cache import Taken
+from agentkit.models.valid_history import IdRule, fit_ids
 from agentkit.threads.store import Append, Body, Call, Entry, NewCall
 from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.codec import call_to_json, part_to_json, to_json
@@ -45,14 +48,9 @@ CREATED: Final = "created"
 SECONDS: Final = "seconds"
 """In the body of a call's answer: how long its tool ran. The times in the store also include writing."""
 
-_CALL_KEYS: Final = (
-    "before",
-    "key",
-    IDEMPOTENT,
-    TOOL,
-    ASKED,
-    UNGUARDED,
-)  # what is in a call's body and not in its response
+_UNIQUE: Final = IdRule(sys.maxsize, lambda id: True)
+
+_CALL_KEYS: Final = ("before", "key", IDEMPOTENT, TOOL, ASKED, UNGUARDED)  # in a call's body, and not in its response
 
 
 def planned_call(call: ToolCall, *, idempotent: bool = False) -> dict[str, Any]:
@@ -165,35 +163,39 @@ def entries_of(messages: Sequence[Message]) -> list[Append]:
     """Messages as entries; results as the answers to their calls.
 
     No run of the thread's model made these calls: those at the end without a result wait for a person, as in a
-    conversation in memory; earlier ones, and those whose arguments cannot be read, are answered (`settled`).
+    conversation in memory; earlier ones, and those whose arguments cannot be read, are answered (`settled`). An id that
+    was used before gets a number, as in a request.
 
     Raises:
         ConfigError: a system message, or a result without its call.
     """
     entries: list[Append] = []
+    taken: Taken = {}
+    places: dict[str, list[tuple[int, int]]] = {}  # of the calls without a result, by the ids that they had
     for message in answer_open_calls(messages)[0]:
         match message:
             case SystemMessage():
                 raise ConfigError("a thread has no system message: pass it to run_thread(…, system_prompt=…)")
             case ToolMessage():
-                _answer(entries, message)
+                _answer(entries, places.get(message.call_id), message)
             case AssistantMessage():
-                calls = [NewCall(call.id, planned_call(call), "waiting") for call in message.calls]
-                entries.append(Append({"message": to_json(message)}, calls=calls))
+                said = fit_ids(message, _UNIQUE, taken)
+                for n, call in enumerate(message.calls):
+                    places.setdefault(call.id, []).append((len(entries), n))
+                calls = [NewCall(call.id, planned_call(call), "waiting") for call in said.calls]
+                entries.append(Append({"message": to_json(said)}, calls=calls))
             case UserMessage():
                 entries.append(Append({"message": to_json(message)}))
     return entries
 
 
-def _answer(entries: list[Append], said: ToolMessage) -> None:
-    for at in reversed(range(len(entries))):
-        for n, call in enumerate(entries[at].calls):
-            if call.id == said.call_id and call.status == "waiting":
-                answered = replace(call, status="answered", answer=to_json(said))
-                calls = [*entries[at].calls[:n], answered, *entries[at].calls[n + 1 :]]
-                entries[at] = replace(entries[at], calls=calls)
-                return
-    raise ConfigError(
-        f"a thread keeps a result with its call, and no earlier call without a result has the id {said.call_id!r}: "
-        f"leave out the result {show_value(said.text)}"
-    )
+def _answer(entries: list[Append], places: list[tuple[int, int]] | None, said: ToolMessage) -> None:
+    if not places:
+        raise ConfigError(
+            f"a thread keeps a result with its call, and no earlier call without a result has the id {said.call_id!r}: "
+            f"leave out the result {show_value(said.text)}"
+        )
+    at, n = places.pop(0)
+    calls = list(entries[at].calls)
+    calls[n] = replace(calls[n], status="answered", answer=to_json(replace(said, call_id=calls[n].id)))
+    entries[at] = replace(entries[at], calls=calls)

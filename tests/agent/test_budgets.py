@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import Guards, first_of
@@ -117,7 +117,6 @@ def test_calls_are_never_overshot(tree: Tree, waits: list[int], most: int) -> No
     assert answered == [call.id for m in replies for call in m.calls]
 
 
-@settings(max_examples=20, deadline=None)
 @given(TREES, WAITS)
 def test_without_a_bound_everything_is_done_at_once(tree: Tree, waits: list[int]) -> None:
     def works(tree: Tree) -> int:
@@ -223,7 +222,6 @@ async def test_a_run_that_waits_for_its_turn_can_be_cancelled() -> None:
 # ---------------------------------------------------------------- models that do not tell
 
 
-@settings(max_examples=20, deadline=None)
 @given(TREES, WAITS, st.integers(50, 2_000))
 def test_a_model_that_tells_nothing_is_estimated(tree: Tree, waits: list[int], most: int) -> None:
     house = House([2], waits, tells=False)

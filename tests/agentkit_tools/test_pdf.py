@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from small_pdf import pdf
 
+from agentkit import ConfigError
 from agentkit_tools.folder.textfiles import MAX_BYTES, MAX_CHARACTERS
 from agentkit_tools.pdf import Pdf
 
@@ -89,3 +90,9 @@ def test_nothing_outside_the_folder_is_read(tmp_path: Path, path: str) -> None:
     result = Pdf(tmp_path / "work").read_pdf(path)
     assert not result.ok
     assert "Outside" not in result.text
+
+
+def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "report.pdf").write_bytes(pdf("Revenue 2026"))
+    with pytest.raises(ConfigError, match=r"report.pdf' is a file: pass the folder that contains it$"):
+        Pdf(tmp_path / "report.pdf")

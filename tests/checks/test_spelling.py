@@ -119,6 +119,11 @@ def meant(name: str) -> str:
     return str(caught.value).partition("; found ")[2].removeprefix(repr(name))
 
 
+@pytest.mark.parametrize("id", ["anthropic.claude-sonnet-4-5-20250929-v1:0", "us.amazon.nova-pro-v1:0", "qwen.qwen3"])
+def test_an_id_of_bedrock_is_one(id: str) -> None:
+    assert meant(id) == f"; did you mean 'bedrock:{id}'?"
+
+
 def test_every_string_that_is_said_is_taken() -> None:
     said = [
         *(f"{family}{end}" for family in FAMILIES for end in ("-5", " 5", "-large", "", "3:8b")),

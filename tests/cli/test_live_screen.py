@@ -243,8 +243,7 @@ def refolded(before: Shown, columns: int, rows: int) -> Shown:
     return after
 
 
-@pytest.mark.parametrize("widths", [(50, 110), (41, 110), (70, 45, 110, 50)])
-@pytest.mark.parametrize("above", [0, 40])
+@pytest.mark.parametrize(("widths", "above"), [((41, 110), 0), ((70, 45, 110, 50), 0), ((70, 45, 110, 50), 40)])
 def test_a_resize_during_an_answer_shows_nothing_twice_and_loses_nothing(
     monkeypatch: pytest.MonkeyPatch, widths: tuple[int, ...], above: int
 ) -> None:

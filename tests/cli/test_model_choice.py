@@ -142,14 +142,15 @@ def test_a_reference_is_no_model_string(name: str, reference: bool) -> None:
             [f"{HERE}:NAME"],
             (
                 "--model cli_objects:NAME: expected a model object, such as model(…) returns, or a function "
-                "that returns one; found str, which has no name, stream"
+                "without arguments that returns one; found str, which has no name, stream"
             ),
         ),
         (
             [f"{HERE}:nothing"],
             (
                 "--model cli_objects:nothing: expected a model object, such as model(…) returns, or a function "
-                "that returns one; found a function that returned NoneType, which has no format, name, stream"
+                "without arguments that returns one; found a function that returned NoneType, which has no format, "
+                "name, stream"
             ),
         ),
         (

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from format_tools import PING, TOOLS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -86,7 +84,6 @@ def fences(draw: st.DrawFn, *, open: bool) -> list[str]:
     return [*before, opening, first, *inner, indent + mark if closed else "end"]
 
 
-@settings(max_examples=int(os.environ.get("AGENTKIT_EXAMPLES", "20")) * 5)
 @given(blocks().map("\n".join), st.sampled_from([1, 3, 1000]))
 def test_what_markdown_shows_as_code_is_not_called(text: str, size: int) -> None:
     hidden = text.count("ping") - shown(text)
@@ -145,7 +142,6 @@ def test_a_call_in_such_a_fence_is_shown(text: str) -> None:
 FIRST = ["", "<pre>", "<pre>\n\n", "```", "```json\n", "~~~\n", "    ", "\t", "> ", "- ```\n  ", "`", "<!-- ", "So "]
 
 
-@settings(max_examples=int(os.environ.get("AGENTKIT_EXAMPLES", "20")) * 2)
 @given(st.sampled_from(FIRST), blocks().map("\n".join), st.sampled_from([1, 2, 1000]))
 def test_a_byte_order_mark_changes_no_call(first: str, text: str, size: int) -> None:
     for said in (first + text, first + CALL):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentkit import SchemaError, ToolRegistry, formats, xml_schema
@@ -42,7 +42,6 @@ def written(places: dict[str, tuple[str, str]], values: dict[str, str]) -> str:
     return f"<run{attributes}>{body}</run>"
 
 
-@settings(max_examples=60, deadline=None)
 @given(places=st.dictionaries(st.sampled_from(NAMES), PLACES, min_size=1), data=st.data())
 def test_each_value_is_the_argument_declared_there(places: dict[str, tuple[str, str]], data: st.DataObject) -> None:
     try:

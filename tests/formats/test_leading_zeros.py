@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
@@ -81,7 +81,6 @@ CODE = st.from_regex(r"[+-]?0_?[0-9]{1,4}(\.|\.5|\.0|e2)?", fullmatch=True)
 
 @pytest.mark.share(12)
 @pytest.mark.parametrize("name", TOOLS)
-@settings(max_examples=60, deadline=None)
 @given(code=CODE)
 def test_no_string_that_begins_with_a_zero_is_a_number(name: str, code: str) -> None:
     tool = TOOLS[name]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from corpora import source
 from format_tools import ADD, NOTE, PING
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit.errors import FormatError
@@ -94,7 +94,6 @@ def read(format: Format, text: str) -> list[Event]:
 
 
 @given(call=shapes, section=sections, made=st.lists(st.sampled_from(ARGUMENTS), min_size=1, max_size=2), data=st.data())
-@settings(max_examples=EXAMPLES or 100)
 def test_every_declaration_obeys_the_laws_or_is_refused(
     call: tuple[FormatPart, ...], section: Section | None, made: list[ToolCall], data: Any
 ) -> None:

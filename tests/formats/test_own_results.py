@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from format_tools import ADD, NOTE, PING
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit.errors import FormatError
@@ -130,7 +130,6 @@ def check(format: Format, text: str) -> None:
 
 @pytest.mark.share(2)
 @given(format=formats(), data=st.data())
-@settings(max_examples=EXAMPLES or 60)
 def test_no_result_holds_a_call_or_ends_its_wrapper(format: Format | None, data: st.DataObject) -> None:
     if format is None:
         return

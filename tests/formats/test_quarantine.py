@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from format_tools import NOTE, TOOLS
 from recordings import ABSENT, rows
+from scenario_kit import SOAK
 
 from agentkit import SchemaError, ToolRegistry, formats, openapi_schema
 from agentkit.errors import FormatError
@@ -201,9 +202,9 @@ def overlapping() -> list[str]:
 
 
 def test_control_tokens_that_share_a_character_are_all_broken() -> None:
-    texts = [*overlapping(), "[e~[e~[e~[e~[", "<|x[INST]|>", "x]!d~[/TOOL_RESULTS] so"]
-    assert len(texts) > 200
-    for text in texts:
+    pairs = overlapping()
+    assert len(pairs) > 200
+    for text in [*pairs[:: 1 if SOAK else 3], "[e~[e~[e~[e~[", "<|x[INST]|>", "x]!d~[/TOOL_RESULTS] so"]:
         once = formats.quarantine(text, "mistral")
         assert control.token_in(once) == "", text
         assert once.replace(MARK, "") == formats.restore(once) == text

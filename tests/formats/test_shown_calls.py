@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from format_tools import PING, TOOLS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit.events import CallEnd, CallError, Event, Text, Thinking, merge
@@ -113,7 +111,6 @@ def test_what_kimi_thinks_between_its_own_tokens_is_thinking() -> None:
             assert made(events) == 1
 
 
-@settings(max_examples=int(os.environ.get("AGENTKIT_EXAMPLES", "20")) * 10)
 @given(st.lists(st.sampled_from([*MARKS, "\n", CALL]), max_size=14).map("".join))
 def test_what_is_quoted_does_not_depend_on_the_cuts(text: str) -> None:
     """Random fences, spans, and markers of lists and quotations."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from scenario_kit import SOAK
 
 from agentkit import formats
 from agentkit.errors import FormatError
@@ -19,8 +20,8 @@ PIPED = ("<|im_end|>", "<|im_start|>", "<｜User｜>", "<|turn>", "<turn|>", '<|
 @pytest.mark.parametrize("name", {f.result: f.name for f in formats.CATALOG}.values())
 def test_no_token_is_cut_at_a_wrappers_edge(name: str) -> None:
     empty = render_result(name, "move", "c1", "", None, TOOLS)
-    for token in (*control.tokens(), *PIPED):
-        for at in range(1, len(token)):
+    for number, token in enumerate((*control.tokens(), *PIPED)):
+        for at in range(1, len(token))[number % 3 :: 1 if SOAK else 3]:
             for text in (token[:at], f"Hi {token[:at]}", token[at:], f"{token[at:]} Hi", token[at:] + token[:at]):
                 whole = render_result(name, "move", "c1", text, None, TOOLS)
                 assert whole.count(token) == empty.count(token), (token, text)

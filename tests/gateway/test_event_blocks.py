@@ -22,7 +22,7 @@ def test_joined_they_are_the_input_and_say_the_same_however_it_is_cut() -> None:
         blocks = EventBlocks(1000)
         pieces = STREAM[:first], STREAM[first:second], STREAM[second:]
         found = [block for piece in pieces for block in blocks.feed(piece)]
-        assert b"".join(found) + blocks.rest == STREAM
+        assert b"".join(found) + blocks.take_rest() == STREAM
         events = [event for block in found if (event := event_of(block)) is not None]
         assert events == [{"a": 1}, {"a": 2, "type": "b"}, {"a": 3}, DONE]
 

@@ -19,7 +19,7 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 from engines import Guidance, accepts, generate
-from format_tools import ADD, CREATE_FILE, NOTE, PING, spec
+from format_tools import ADD, CREATE_FILE, PING, spec
 from grammar_texts import (
     CASES,
     OFFERED,
@@ -44,7 +44,7 @@ from agentkit.formats.format import Pairs
 from agentkit.formats.kind import refuse_writing
 from agentkit.grammar.part_rules import refuse_constraint
 from agentkit.grammar.parts import PARTS
-from agentkit.grammar.targets import TARGETS, ThinkingRule, grammar, grammar_gaps, grammar_targets, why_no_grammar
+from agentkit.grammar.targets import TARGETS, ThinkingRule, grammar, grammar_gaps, grammar_targets
 from agentkit.messages import ToolCall
 
 EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "10"))
@@ -267,14 +267,8 @@ def test_a_structural_tag_as_servers_take_it() -> None:
 # ---------------------------------------------------------------- what has no grammar, and what cannot be said
 
 
-def test_every_format_has_a_grammar_or_a_reason() -> None:
-    for format in CATALOG:
-        reason = why_no_grammar(format)
-        assert grammar_targets(format) == (() if reason else TARGETS)
-        if reason:
-            with pytest.raises(FormatError, match="has no grammar"):
-                grammar(format, [NOTE])
-    assert [f.name for f in CATALOG if why_no_grammar(f) is not None] == []
+def test_every_format_has_a_grammar() -> None:
+    assert [format.name for format in CATALOG if grammar_targets(format) != TARGETS] == []
 
 
 def test_every_part_is_constrained() -> None:

@@ -212,16 +212,17 @@ def joined(text: str) -> str:
 
 
 def commands(*programs: str) -> list[object]:
-    """The shell lines of all pages that start one of these programs."""
-    return [
-        pytest.param(line, id=f"{page.stem}:{line}")
+    """The shell lines of all pages that start one of these programs, each once."""
+    found = {
+        line: pytest.param(line, id=f"{page.stem}:{line}")
         for page in PAGES
         for block in blocks(page)
         if block.language in ("sh", "console", "bash", "shell")
         if not (block.language == "console" and is_followed(page))
         for line in (raw.removeprefix("$ ").strip() for raw in joined(block.text).splitlines())
         if line.split(" ")[0] in programs
-    ]
+    }
+    return list(found.values())
 
 
 @pytest.mark.parametrize("line", commands("make"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import re
 import tokenize
@@ -102,22 +101,21 @@ MEASURED: Final = (
 """Words of prompts that live models were measured with: another wording needs another measurement."""
 
 
-def passages(path: Path) -> Iterator[tuple[int, str]]:
-    """A file's English by line: comments and strings of code; a page without its blocks of code."""
+def passages(path: Path) -> Iterator[str]:
+    """The lines of a file's English: comments and strings of code; a page without its blocks of code."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         inside = False
-        for number, line in enumerate(text.splitlines(), 1):
+        for line in text.splitlines():
             fence = line.startswith("```")
             inside ^= fence
             if not inside and not fence:
-                yield number, line
+                yield line
         return
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT or token.type == tokenize.STRING or "STRING_MIDDLE" in _kind(token):
             words = _EXPRESSION.sub("{}", token.string) if _IS_FORMATTED(token.string) else token.string
-            for number, line in enumerate(words.splitlines(), token.start[0]):
-                yield number, line
+            yield from words.splitlines()
 
 
 _IS_FORMATTED: Final = re.compile(r"[rR]?[fF][rR]?[\"']").match  # one token on Python 3.11, its expressions included
@@ -128,13 +126,20 @@ def _kind(token: tokenize.TokenInfo) -> str:
     return tokenize.tok_name[token.type]
 
 
-def wrong(passage: str) -> list[tuple[str, str]]:
-    """What a native writer would not have written, and what to write."""
-    found = [(found[0], better) for pattern, better in _PATTERNS if (found := pattern.search(passage))]
-    return found if found and not any(words in passage for words in MEASURED) else []
+def wrong(*passages: str) -> list[tuple[str, str, str]]:
+    """Each passage with what a native writer would not have written, and what to write."""
+    text = "\n".join(passages)
+    patterns = [(pattern, better) for pattern, better in _PATTERNS if pattern.search(text)]  # mostly none
+    return [
+        (passage, found[0], better)
+        for passage in (passages if patterns else ())
+        if not any(words in passage for words in MEASURED)
+        for pattern, better in patterns
+        if (found := pattern.search(passage))
+    ]
 
 
-_PATTERNS: Final = [(re.compile(pattern), better) for pattern, better in PLAIN.items()]
+_PATTERNS: Final = [(re.compile(pattern, re.MULTILINE), better) for pattern, better in PLAIN.items()]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +181,7 @@ _PATTERNS: Final = [(re.compile(pattern), better) for pattern, better in PLAIN.i
     ],
 )
 def test_a_pattern_is_found(passage: str, better: str) -> None:
-    assert [way for _, way in wrong(passage)] == [better]
+    assert [way for *_, way in wrong(passage)] == [better]
 
 
 @pytest.mark.parametrize(
@@ -214,11 +219,11 @@ def test_what_is_plain_english_is_not_found(passage: str) -> None:
 def test_the_project_is_in_plain_english(place: str) -> None:
     paths = sorted(ROOT.glob(place))
     found = [
-        f"{path.relative_to(ROOT)}:{number}: {words!r}: write {better!r}: {passage.strip()}"
+        f"{path.relative_to(ROOT)}: {words!r}: write {better!r}: {passage.strip()}"
         for path in paths
-        for number, passage in passages(path)
-        for words, better in wrong(passage)
-        if path.name not in TASKS and not (words.lower().startswith("law") and path.name in RULES)
+        if path.name not in TASKS
+        for passage, words, better in wrong(*passages(path))
+        if not (words.lower().startswith("law") and path.name in RULES)
     ]
     assert paths
     assert not found, "\n".join(found)
@@ -226,17 +231,14 @@ def test_the_project_is_in_plain_english(place: str) -> None:
 
 @pytest.mark.parametrize("place", PLACES)
 def test_names_of_files_are_in_plain_english(place: str) -> None:
-    names = [(path, re.sub(r"[_-]", " ", path.stem)) for path in sorted(ROOT.glob(place))]
-    found = [f"{path.relative_to(ROOT)}: write {better!r}" for path, name in names for _, better in wrong(name)]
-    assert not found, "\n".join(found)
+    assert wrong(*{re.sub(r"[_-]", " ", path.stem) for path in ROOT.glob(place)}) == []
 
 
 def test_names_of_classes_and_functions_are_in_plain_english() -> None:
     """Names are split into words."""
-    found = []
-    for path in (path for place in PLACES if place.endswith(".py") for path in sorted(ROOT.glob(place))):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                words = re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", node.name).lower().strip()
-                found += [f"{path.relative_to(ROOT)}: {node.name}: write {better!r}" for _, better in wrong(words)]
-    assert not found, "\n".join(found)
+    paths = [path for place in PLACES if place.endswith(".py") for path in ROOT.glob(place)]
+    names = {name for path in paths for name in re.findall(DEFINITION, path.read_text(encoding="utf-8"))}
+    assert wrong(*(re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", name).lower().strip() for name in names)) == []
+
+
+DEFINITION: Final = r"(?m)^ *(?:async def|def|class) (\w+)"

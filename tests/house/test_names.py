@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -58,8 +59,13 @@ def definitions(node: ast.AST, public: bool = True) -> Iterator[tuple[Definition
             seen = public and not child.name.startswith("_")
             yield child, seen
             yield from definitions(child, seen and isinstance(child, ast.ClassDef))
-        else:
+        elif not isinstance(child, ast.expr):
             yield from definitions(child, public)
+
+
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
 
 
 def is_participle(name: str) -> bool:
@@ -71,7 +77,7 @@ def participles(file: Path) -> Iterator[str]:
     """Yield the bare participles among a file's name and its public names; one that returns `bool` names a state."""
     if is_participle(file.stem):
         yield file.stem
-    for definition, public in definitions(ast.parse(file.read_text())):
+    for definition, public in definitions(parsed(file)):
         returns = getattr(definition, "returns", None)
         if public and is_participle(definition.name) and not (isinstance(returns, ast.Name) and returns.id == "bool"):
             yield definition.name
@@ -91,7 +97,7 @@ def test_a_bare_participle_is_noticed(name: str, tmp_path: Path) -> None:
 
 
 def test_no_docstring_starts_without_its_noun() -> None:
-    trees = {file: ast.parse(file.read_text()) for file in FILES}
+    trees = {file: parsed(file) for file in FILES}
     nodes = [(file, node) for file, tree in trees.items() for node in (tree, *(each for each, _ in definitions(tree)))]
     first = [(file, (ast.get_docstring(node) or "").partition("\n")[0]) for file, node in nodes]
     assert [(file, line) for file, line in first if re.match(r"(What|Whether|Those|Itself|The same)\b", line)] == []
@@ -116,8 +122,7 @@ def test_no_name_has_a_word_that_the_glossary_replaces() -> None:
     replaced = {word.strip("`") for row in rows() for word in row[2].split(", ") if word.strip("`")}
     found = set()
     for file in FILES:
-        tree = ast.parse(file.read_text())
-        for name in (file.stem, *(definition.name for definition, public in definitions(tree) if public)):
+        for name in (file.stem, *(definition.name for definition, public in definitions(parsed(file)) if public)):
             parts = {word.lower() for word in re.findall(r"[A-Z]?[a-z]+", name)}
             found |= {f"{file.relative_to(ROOT)}: {name}" for _ in parts & replaced}
     assert found == set()

@@ -108,6 +108,8 @@ def imports(tree: ast.AST, typing: bool = False) -> Iterator[tuple[str, bool]]:
             case ast.If(test=ast.Name(id="TYPE_CHECKING")):
                 for child in node.body:
                     yield from imports(ast.Module([child], []), typing=True)
+            case ast.expr():
+                pass
             case _:
                 yield from imports(node, typing)
 

@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("mcp", reason="the official SDK is not installed: agentkit-calls[mcp]")
 
+import mcp_contents
 from mcp_http import served
 from mcp_kit import SUPPORT, acall, call, raw
 
@@ -50,8 +51,9 @@ def test_resources_and_templates_are_listed_with_what_is_hostile_in_them_made_vi
     )
 
 
-def test_only_a_server_that_knows_no_templates_has_none(tmp_path: Path) -> None:
-    with contents(tmp_path) as server:
+def test_only_a_server_that_knows_no_templates_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_contents, "FOLDER", tmp_path)
+    with served(mcp_contents.SERVER) as url, MCPTools(url, name="memo") as server:
         (tmp_path / "no_templates").write_text("-32601")  # there is no such method
         assert [one.uri for one in asyncio.run(server.resources())] == ["memo://notes", "memo://dot"]
         (tmp_path / "no_templates").write_text("-32603")  # an error inside the server
@@ -126,11 +128,6 @@ def test_a_model_reads_resources_with_tools_and_nothing_in_them_is_a_call(memo: 
     assert (result.text, len(model.requests)) == ("Done.", 4)
 
 
-def test_without_the_setting_a_model_gets_only_the_servers_own_tools(tmp_path: Path) -> None:
-    with contents(tmp_path) as server:
-        assert list(ToolRegistry(server).tools) == ["memo_count"]
-
-
 def test_a_servers_tool_does_not_shadow_ours(tmp_path: Path) -> None:
     with raw(tmp_path, "read_resource", resources=True) as server:
         assert list(ToolRegistry(server).tools) == ["raw_list_resources", "raw_read_resource"]
@@ -179,9 +176,9 @@ def test_wrong_calls_of_the_contents_of_a_server(memo: MCPTools) -> None:
 
 
 def test_over_http_too() -> None:
-    from mcp_contents import SERVER
-
-    with served(SERVER) as url, MCPTools(url, name="memo") as server:
+    """Without the setting a model gets only the server's own tools."""
+    with served(mcp_contents.SERVER) as url, MCPTools(url, name="memo") as server:
+        assert list(ToolRegistry(server).tools) == ["memo_count"]
         assert [one.uri for one in asyncio.run(server.resources())] == [
             "memo://notes",
             "memo://dot",

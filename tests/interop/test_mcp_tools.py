@@ -86,6 +86,7 @@ def test_a_parameter_may_have_any_name(tmp_path: Path) -> None:
         ({"rename": {"read": "look"}}, ["look", "raw_fs_write_all"]),
         ({"rename": lambda name: name.upper() if name == "read" else None}, ["READ"]),
         ({"only": ["fs.write/all"]}, ["raw_fs_write_all"]),
+        ({"prefix": "1mcp_", "only": ["read"]}, ["_1mcp_read"]),
     ],
 )
 def test_names(tmp_path: Path, options: dict[str, Any], names: list[str]) -> None:

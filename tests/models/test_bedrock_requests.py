@@ -266,6 +266,15 @@ def test_cache_points_stand_after_the_system_prompt_and_the_users_messages() -> 
     assert "cachePoint" not in json.dumps(asked(messages[:-1], tools=[ADD]))
 
 
+def test_files_and_answers_of_the_service_are_counted_for_cache_points() -> None:
+    use = {"type": "server_tool_use", "id": "s", "name": "nova_grounding", "input": {}}
+    result = {"type": "server_tool_result", "tool_use_id": "s", "content": [{"json": {"a": 1}}], "status": "success"}
+    said = AssistantMessage((*(ProviderPart("bedrock:anthropic", one) for one in (use, result)), TextPart("One.")))
+    sent = asked([user("Hi"), said, user("Hear", FilePart(b"ID3", "audio/mpeg"))], {"cache": True})["messages"]
+    assert [list(block) for block in sent[1]["content"]] == [["toolUse"], ["toolResult"], ["text"]]
+    assert [list(block) for block in sent[2]["content"]] == [["text"], ["audio"], ["cachePoint"]]
+
+
 CITY = OutputSchema("City", {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]})
 
 

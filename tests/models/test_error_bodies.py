@@ -58,7 +58,7 @@ def failure(
 
 
 @cache
-def bomb(megabytes: int = 16) -> bytes:
+def bomb(megabytes: int = 3) -> bytes:
     """So many megabytes of the letter a, packed."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     return b"".join(packer.compress(b"a" * MIB) for _ in range(megabytes)) + packer.flush()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 from streams import events_of
 
-from agentkit import Agent, FilePart
+from agentkit import Agent, FilePart, first_of
 from agentkit.agent import dicts_from, messages_from
 from agentkit.errors import ConfigError
 from agentkit.messages import AssistantMessage, Message, user
 from agentkit.models import model
-from agentkit.models.files_taken import FilesTaken, check_files
+from agentkit.models.files_taken import FilesTaken, check_files, check_model_files
 from agentkit.testing import Replay, ScriptedModel
+from agentkit.threads import ThreadManager
 from models.test_requests import ANSWERS
 
 PDF = FilePart(b"%PDF-1.7", name="a.pdf")
@@ -198,3 +200,29 @@ def test_the_log_says_once_in_a_run_that_an_old_file_is_not_sent(caplog: pytest.
     assert caplog.messages == [
         "anthropic:m does not take a file, which is named in words: [audio, not shown to you: audio/wav]"
     ]
+
+
+def test_a_thread_goes_on_after_a_file_that_was_refused() -> None:
+    tape = Replay([{"type": "message", "content": [{"type": "text", "text": "Hi."}], "stop_reason": "end_turn"}])
+    claude = tape.model("anthropic:claude-x")
+
+    async def talk() -> str:
+        async with ThreadManager(":memory:") as threads:
+            with pytest.raises(ConfigError, match="takes no audio"):
+                await threads.say("t", user("Hear", MP3), model=claude)
+            return str((await threads.say("t", "Never mind. Hello!", model=claude)).output)
+
+    assert asyncio.run(talk()) == "Hi."
+    [message] = tape.requests[0]["messages"]
+    assert [part["text"] for part in message["content"]] == [
+        "Hear",
+        "[audio, not shown to you: audio/mpeg]",
+        "Never mind. Hello!",
+    ]
+
+
+def test_a_chain_refuses_what_all_its_models_refuse() -> None:
+    claude, gpt, gemini = (model(name, api_key="k") for name in ("anthropic:c", "responses:g", "gemini:g"))
+    with pytest.raises(ConfigError, match="responses:g: takes no video"):
+        check_model_files(first_of(claude, gpt), [user("Look", VIDEO)])
+    check_model_files(first_of(claude, gpt, gemini), [user("Look", VIDEO)])

@@ -117,7 +117,8 @@ def test_a_conversation() -> None:
     assert sent(said, name="gemini-2.5-pro")["contents"] == [
         before,
         {"role": "model", "parts": [{"text": "I draw."}, drawing, pinging]},
-        {"role": "user", "parts": [{"functionResponse": drawn}, png, refused]},
+        {"role": "user", "parts": [{"functionResponse": drawn}, refused]},
+        {"role": "user", "parts": [png]},
         thanks,
     ]
 
@@ -145,10 +146,10 @@ def test_tools_and_their_choice(choice: str, config: dict[str, Any]) -> None:
 
 
 def test_limits_and_further_fields() -> None:
-    thinking = {"generationConfig": {"thinkingConfig": {"includeThoughts": True}}}
-    body = sent(settings={"max_tokens": 9, "extra": thinking}, temperature=0.5, stop=("END",))
-    limits = {"stopSequences": ["END"], "maxOutputTokens": 9, "temperature": 0.5}
-    assert body["generationConfig"] == {**limits, "thinkingConfig": {"includeThoughts": True}}
+    own = {"thinkingConfig": {"includeThoughts": True}, "temperature": 1}
+    settings = {"max_tokens": 9, "extra": {"generationConfig": own}}
+    body = sent(settings=settings, temperature=0.5, stop=("END",))
+    assert body["generationConfig"] == {"stopSequences": ["END"], "maxOutputTokens": 9, **own}
 
 
 def test_a_schema_for_the_reply() -> None:
@@ -522,6 +523,13 @@ def test_an_error_in_the_stream() -> None:
     assert events == [Text("Hel")]
     assert error is not None
     assert (error.kind, "The model is overloaded." in str(error)) == ("overloaded", True)
+
+
+def test_an_error_in_the_stream_says_how_long_to_wait() -> None:
+    said = {"error": {"code": 429, "message": "Quota.", "status": "RESOURCE_EXHAUSTED", "details": WAITS}}
+    _, error = answer(Replay([sse(said)]).model("gemini:m", max_retries=0))
+    assert error is not None
+    assert (error.kind, error.code, error.retry_after) == ("rate_limit", "RESOURCE_EXHAUSTED", 34.074824224)
 
 
 def test_a_key_is_in_no_error() -> None:

@@ -21,7 +21,7 @@ from agentkit.models.openai import ChatWire
 from agentkit.models.responses import ResponsesWire
 from agentkit.models.wire import Wire, WireEvent
 
-EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "12"))
 """How many streams each property reads; `AGENTKIT_EXAMPLES=500` is the soak."""
 
 TOOLS = ("get", "get_weather", "ping", "a", "aa", "get_get")  # some begin others, or are others twice

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import pytest
-from converse_server import Answer, converse_server
+from converse_server import BEGIN, Answer, converse_server, exception
 from replay_server import ReplayServer
 from streams import answer
 
@@ -550,20 +550,44 @@ def test_one_model_serves_several_event_loops() -> None:
                 "status": "INVALID_ARGUMENT",
             },
         ),
+        (
+            "gemini",
+            400,
+            {
+                "code": 400,
+                "message": "Unable to submit request because the input token count is 135538 but model only supports "
+                "up to 32768. Reduce the input token count and try again.",
+                "status": "INVALID_ARGUMENT",
+            },
+        ),
+        (
+            "responses",
+            400,
+            {"message": "prompt tokens (1055489) exceed model maximum (1050000) for x", "code": "validation_error"},
+        ),
     ],
-    ids=["anthropic", "anthropic-bytes", "openai", "deepseek", "responses", "gemini"],
+    ids=["anthropic", "anthropic-bytes", "openai", "deepseek", "responses", "gemini", "vertex", "bedrock-openai"],
 )
 def test_a_conversation_that_is_too_long(prefix: str, status: int, error: dict[str, Any]) -> None:
     refused = refusal(Replay([Recording({"type": "error", "error": error}, status)]), prefix)
     assert (refused.kind, refused.status, refused.retryable) == ("too_long", status, False)
 
 
-@pytest.mark.parametrize("said", ["Input is too long for requested model.", "prompt is too long: 9 tokens > 8 maximum"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Input is too long for requested model.",
+        "prompt is too long: 9 tokens > 8 maximum",
+        "Input Tokens Exceeded: Number of input tokens exceeds maximum length. Please update the input to try again.",
+        "too many total text bytes",
+    ],
+)
 def test_a_conversation_that_is_too_long_for_bedrock(said: str) -> None:
-    with converse_server(Answer({"message": said}, 400, {"x-amzn-errortype": "ValidationException"})) as server:
-        _, refused = answer(server.model())
-    assert refused is not None
-    assert (refused.kind, refused.status, refused.retryable) == ("too_long", 400, False)
+    whole = Answer({"message": said}, 400, {"x-amzn-errortype": "ValidationException"})
+    streamed = Answer(BEGIN + exception("validationException", said))  # as Nova reports it
+    with converse_server(whole, streamed) as server:
+        refused = [answer(server.model())[1] for _ in range(2)]
+    assert [error and (error.kind, error.retryable) for error in refused] == [("too_long", False)] * 2
 
 
 def test_a_conversation_that_is_too_long_inside_a_stream() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentkit.models.secrets import redact, without_secrets
 
-EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "20"))
+EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "12"))
 
 WAYS: dict[str, Callable[[str], str]] = {
     "as it is": str,

@@ -19,7 +19,7 @@ from agentkit.models import messages_wire, openai, responses_wire
 from agentkit.models.stream_errors import ErrorInStream
 from agentkit.models.wire import DONE, Wire, WireEvent
 
-EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "12"))
 TOOLS = {"get": {"type": "object", "properties": {"n": {}}}, "ping": {"type": "object"}}
 OBJECTS = st.sampled_from([{}, {"n": "x"}, {"n": "x", "m": [1, {}]}])
 UNFINISHED = '{"n": "x'

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from conversations import MESSAGES
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentkit import Agent
@@ -69,7 +69,6 @@ SHAPES = [
 
 
 @pytest.mark.parametrize(("prefix", "format"), WIRES)
-@settings(max_examples=20)
 @given(said=st.lists(st.tuples(st.sampled_from(SHAPES), st.integers(0, 9)), min_size=1, max_size=5))
 def test_every_word_is_in_the_bytes(prefix: str, format: str | None, said: list[tuple[Any, int]]) -> None:
     words = [f"word-{place}-{number}" for place, (_, number) in enumerate(said)]
@@ -184,7 +183,7 @@ def test_text_and_parts_that_follow_each_other_are_one_message() -> None:
         (lambda: AssistantMessage([PNG]), "AssistantMessage(…) expects strings and parts"),
         (lambda: SystemMessage(None), "SystemMessage(…) expects a string, found NoneType None"),
         (lambda: ToolMessage("c1", "look", 5), "ToolMessage(…) expects strings and parts"),
-        (lambda: messages_from(5), "found int 5; write user('…')"),
+        (lambda: messages_from(5), "found int 5; write user('…'), or FilePart.from_path('…') for a file"),
         (lambda: dicts_from("Hello"), "expects a list of messages, found str 'Hello'"),  # type: ignore[arg-type]
         (
             lambda: dicts_from(Agent(ScriptedModel(["Hello."])).run_sync("Hi")),  # type: ignore[arg-type]

@@ -140,7 +140,7 @@ def problems_of(wanted: Any, value: Any) -> tuple[Problem, ...]:
     return ()
 
 
-@settings(max_examples=100, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(TYPES, VALUES)
 def test_a_value_is_never_said_not_to_be_what_it_is(wanted: Any, value: Any) -> None:
     for problem in problems_of(wanted, value):

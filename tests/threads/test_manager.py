@@ -304,6 +304,20 @@ async def test_a_call_from_elsewhere_that_cannot_be_read_or_was_passed_over_is_a
     assert [m.error for m in result.messages if isinstance(m, ToolMessage)] == ["cancelled", "invalid_json"]
 
 
+async def test_an_id_that_was_used_before_gets_a_number(threads: ThreadManager) -> None:
+    """As from a server that counts the calls of each response."""
+    calls = [ToolCall("call_0", "note", {"text": text}) for text in ("a", "b")]
+    said = [(AssistantMessage((call,)), ToolMessage("call_0", "note", call.arguments["text"])) for call in calls]
+    thread = await threads.create_thread(messages=[user("Go"), *said[0], user("Again"), *said[1]])
+    log = await threads.get_log(thread)
+    assert [(call.id, call.body["arguments"]) for call in log.calls] == [
+        ("call_0", '{"text": "a"}'),
+        ("call_0_2", '{"text": "b"}'),
+    ]
+    stored = await threads.get_llm_messages(thread)
+    assert [(m.call_id, m.text) for m in stored if isinstance(m, ToolMessage)] == [("call_0", "a"), ("call_0_2", "b")]
+
+
 async def test_a_call_that_needs_approval_ends_the_run_and_waits_in_the_store(
     tmp_path: Path, threads: ThreadManager, desk: Desk
 ) -> None:

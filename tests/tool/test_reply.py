@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
@@ -205,7 +205,6 @@ def nodes(tree: Tree) -> int:
 @given(TREES, st.integers(0), DAMAGE, st.booleans(), st.sampled_from(FRAMES), st.sampled_from([None, 1]))
 @example(Tree(name="", children=[Tree(name="", children=[])]), 0, "", True, "{}", None)
 @example(Tree(name="a", children=[Tree(name="b", children=[])]), 1, "", True, "{}", None)
-@settings(max_examples=50)
 def test_of_damaged_json_the_whole_is_read_or_nothing(
     tree: Tree, at: int, given: str, replaced: bool, frame: str, indent: int | None
 ) -> None:
@@ -242,7 +241,6 @@ def is_outer(value: Any) -> bool:
 
 @given(JSON.filter(is_outer), st.integers(0), DAMAGE, st.booleans())
 @example([{}], 0, "", True)
-@settings(max_examples=50)
 def test_of_any_damaged_json_the_whole_is_read_or_nothing(value: Any, at: int, given: str, replaced: bool) -> None:
     text = json.dumps(value, ensure_ascii=False)
     at %= len(text)

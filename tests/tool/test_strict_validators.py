@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 from pydantic import AwareDatetime, BaseModel, PastDate, TypeAdapter
@@ -134,7 +134,6 @@ def taken(bound: BoundTool, value: Any, *, lenient: bool = False) -> tuple[Any, 
         return ()
 
 
-@settings(max_examples=75)
 @given(st.sampled_from(LEAVES) | TYPES, SCALARS | VALUES)
 def test_what_is_taken_natively_is_valid_by_the_schema(hint: Any, value: Any) -> None:
     bound = tool(hint)

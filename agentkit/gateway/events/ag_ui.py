@@ -77,13 +77,13 @@ class AgUiRun(RunEncoder):
         run_id: str,
         *,
         tools: Mapping[str, ToolSpec] = NO_TOOLS,
-        about: Callable[[ToolCall], Mapping[str, Any]] | None = None,
+        about: Callable[[ToolCall], Mapping[str, Any]] = lambda call: {},
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(run_id, tools)
         self.thread_id = thread_id
         """The id of the conversation."""
-        self._about = about or _nothing
+        self._about = about
         self._clock = clock
         self._reasons: dict[str, str] = {}  # why calls wait, by their ids
 
@@ -301,7 +301,3 @@ def _written(call: ToolCall) -> dict[str, Any]:
 
 def _ours(**values: Any) -> dict[str, Any]:
     return {"agentkit": values}
-
-
-def _nothing(call: ToolCall) -> Mapping[str, Any]:
-    return {}

@@ -7,7 +7,7 @@ the words of the application. Source: the schema of AG-UI 1.0, November 2026.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from agentkit.agent import Denied
@@ -16,11 +16,10 @@ from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.events.page_request import (
     OWN_TOOLS,
     GivenDecision,
-    NewMessage,
     PageRequest,
+    conversation_of,
     decision_at,
     file_of,
-    first_new,
     id_at,
     linked_file,
     other_part,
@@ -29,7 +28,7 @@ from agentkit.gateway.events.page_request import (
     with_note,
 )
 from agentkit.gateway.request_fields import Fields, content_at, invalid, mapping_at, objects_at, text_at
-from agentkit.messages import AssistantMessage, TextPart, UserMessage, UserPart
+from agentkit.messages import TextPart, UserMessage, UserPart
 
 CONTEXT: Final = "Context of the application that the user writes in:\n"
 """Begins the note with the page's `context`."""
@@ -62,31 +61,18 @@ def input_of(body: Mapping[str, Any]) -> PageRequest:
         f"- {text_at(one.get('description'), 'context')}: {text_at(one.get('value'), 'context')}\n"
         for one in objects_at(body.get("context"), "context")
     )
-    messages = objects_at(body.get("messages"), "messages")
-    new = first_new([message.get("role") for message in messages])
+    history, new = conversation_of(
+        objects_at(body.get("messages"), "messages"),
+        lambda message, at: said_in(message.get("content"), f"{at}.content"),
+        lambda message, at: text_at(message.get("content"), at),
+    )
     return PageRequest(
         thread_at(body.get("threadId"), "threadId"),
         id_at(body.get("runId"), "runId"),
-        with_note(note and f"{CONTEXT}{note}\n", _new_messages(messages, new)),
+        with_note(note and f"{CONTEXT}{note}\n", new),
         _decisions(objects_at(body.get("resume"), "resume")),
-        tuple(_words(messages[:new])),
+        tuple(history),
     )
-
-
-def _new_messages(messages: list[Fields], first: int) -> Iterator[NewMessage]:
-    for n, message in enumerate(messages[first:], first):
-        at = f"messages[{n}]"
-        if message.get("role") == "user" and (said := said_in(message.get("content"), f"{at}.content")) is not None:
-            yield NewMessage(id_at(message.get("id"), f"{at}.id"), said)
-
-
-def _words(messages: list[Fields]) -> Iterator[UserMessage | AssistantMessage]:
-    for n, message in enumerate(messages):
-        at = f"messages[{n}]"
-        if message.get("role") == "user" and (said := said_in(message.get("content"), f"{at}.content")) is not None:
-            yield said
-        elif message.get("role") == "assistant" and (text := text_at(message.get("content"), at)).strip():
-            yield AssistantMessage(text)
 
 
 def said_in(content: Any, at: str) -> UserMessage | None:

@@ -15,7 +15,6 @@ from agentkit.events import (
     ApprovalRequired,
     CallEnd,
     CallError,
-    Finish,
     ModelSelected,
     SourceEvent,
     Text,
@@ -112,9 +111,6 @@ class AiSdkRun(RunEncoder):
             self._put("finish-step")
         self._step = True
         self._put("start-step")
-
-    def _write_turn_end(self, finish: Finish | None) -> None:
-        pass
 
     def _write_span(self, kind: type[Text] | type[Thinking]) -> None:
         self._put(f"{_NAMES[kind]}-start", id=self._id)

@@ -6,24 +6,22 @@ message of the assistant. Source: `HttpChatTransport` of the npm package `ai` 6,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.events.page_request import (
     GivenDecision,
-    NewMessage,
     PageRequest,
+    conversation_of,
     decision_at,
-    first_new,
-    id_at,
     linked_file,
     other_part,
     thread_at,
     user_message,
 )
 from agentkit.gateway.request_fields import Fields, mapping_at, objects_at, text_at
-from agentkit.messages import AssistantMessage, TextPart, UserMessage, UserPart
+from agentkit.messages import TextPart, UserMessage, UserPart
 
 
 def chat_input_of(body: Mapping[str, Any]) -> PageRequest:
@@ -44,28 +42,15 @@ def chat_input_of(body: Mapping[str, Any]) -> PageRequest:
             param="trigger",
         )
     thread, messages = thread_at(body.get("id"), "id"), objects_at(body.get("messages"), "messages")
-    last, new = (messages or [{}])[-1], first_new([message.get("role") for message in messages])
+    last = (messages or [{}])[-1]
+    history, new = conversation_of(messages, _said, _text)
     decisions = _decisions(last, f"messages[{len(messages) - 1}]") if last.get("role") == "assistant" else ()
-    return PageRequest(thread, "", tuple(_new_messages(messages, new)), decisions, tuple(_words(messages[:new])))
+    return PageRequest(thread, "", tuple(new), decisions, tuple(history))
 
 
-def _new_messages(messages: list[Fields], first: int) -> Iterator[NewMessage]:
-    for n, message in enumerate(messages[first:], first):
-        at = f"messages[{n}]"
-        if message.get("role") == "user" and (said := _said(message, at)) is not None:
-            yield NewMessage(id_at(message.get("id"), f"{at}.id"), said)
-
-
-def _words(messages: list[Fields]) -> Iterator[UserMessage | AssistantMessage]:
-    for n, message in enumerate(messages):
-        at = f"messages[{n}]"
-        if message.get("role") == "user" and (said := _said(message, at)) is not None:
-            yield said
-        elif message.get("role") == "assistant":
-            parts = objects_at(message.get("parts"), f"{at}.parts")
-            text = "".join(text_at(part.get("text"), at) for part in parts if part.get("type") == "text")
-            if text.strip():
-                yield AssistantMessage(text)
+def _text(message: Fields, at: str) -> str:
+    parts = objects_at(message.get("parts"), f"{at}.parts")
+    return "".join(text_at(part.get("text"), at) for part in parts if part.get("type") == "text")
 
 
 def _said(message: Fields, at: str) -> UserMessage | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from agentkit.agent import Approved, Decision, Denied, call_hash
 from agentkit.errors import show_value
 from agentkit.gateway.client_request import RequestRefused
-from agentkit.gateway.request_fields import flag, invalid, mapping_at, text_at
+from agentkit.gateway.request_fields import Fields, flag, invalid, mapping_at, text_at
 from agentkit.messages import AssistantMessage, FilePart, ImagePart, TextPart, ToolCall, UserContent, UserMessage
 
 MAX_ID: Final = 200  # characters of an id that a page chooses
@@ -131,9 +131,29 @@ def thread_at(value: Any, at: str) -> str:
     return thread
 
 
-def first_new(roles: Sequence[Any]) -> int:
-    """Return the index of the first message that no reply, and no result, follows."""
-    return max((n + 1 for n, role in enumerate(roles) if role in ("assistant", "tool")), default=0)
+def conversation_of(
+    messages: Sequence[Fields], said: Callable[[Fields, str], UserMessage | None], text: Callable[[Fields, str], str]
+) -> tuple[list[UserMessage | AssistantMessage], list[NewMessage]]:
+    """Return the words of a page's messages up to the last reply or result, and the user's messages after it.
+
+    Args:
+        messages: all messages of the page.
+        said: reads a message of the user, and where it is; None if it says nothing.
+        text: reads the text of a reply, and where it is.
+    """
+    first = max((n for n, one in enumerate(messages, 1) if one.get("role") in ("assistant", "tool")), default=0)
+    history: list[UserMessage | AssistantMessage] = []
+    new = []
+    for n, message in enumerate(messages):
+        at, role = f"messages[{n}]", message.get("role")
+        if role == "user" and (words := said(message, at)) is not None:
+            if n < first:
+                history.append(words)
+            else:
+                new.append(NewMessage(id_at(message.get("id"), f"{at}.id"), words))
+        elif role == "assistant" and (reply := text(message, at)).strip():
+            history.append(AssistantMessage(reply))
+    return history, new
 
 
 def user_message(content: UserContent) -> UserMessage | None:

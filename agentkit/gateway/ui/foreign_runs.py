@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
-from agentkit.agent import Approved
+from agentkit.agent import Approved, Decision, Denied, call_hash
 from agentkit.errors import AgentkitError, ThreadExists, ThreadNotFound
 from agentkit.gateway.client_request import RequestRefused
 from agentkit.gateway.events.ag_ui import PROTOCOL, sse
@@ -20,8 +21,11 @@ from agentkit.gateway.ui.live_threads import LiveThread
 from agentkit.gateway.ui.thread_actions import ThreadActions
 from agentkit.gateway.ui.thread_hub import ThreadHub
 from agentkit.gateway.ui.thread_settings import ThreadSettings
-from agentkit.gateway.ui.thread_snapshot import decision_json, message_id
-from agentkit.threads.conversation import role_of
+from agentkit.gateway.ui.thread_snapshot import message_id
+from agentkit.threads import Call, ThreadManager
+from agentkit.threads.children import call_key, child_id
+from agentkit.threads.conversation import is_denied, role_of
+from agentkit.tool.codec import call_from_json
 
 _LAST: Final = ("RUN_FINISHED", "RUN_ERROR")
 
@@ -103,14 +107,31 @@ async def _decide(actions: ThreadActions, decisions: Sequence[GivenDecision]) ->
 
 async def _repeated(hub: ThreadHub, asked: PageRequest) -> None:
     """Accept answers that were given before; refuse any other."""
-    records = {call.id: call for call in (await hub.threads.get_log(asked.thread_id)).calls}
     for id, seen, decision in asked.decisions:
-        record = records.get(id.partition("/")[0])
+        record = await _record(hub.threads, asked.thread_id, id)
         if record is None:
             raise refusal(f"there is no interrupt {id}:{seen}", "unknown_interrupt")
-        known, same = decision_json(record), "approved" if isinstance(decision, Approved) else "denied"
-        if "/" not in id and (known is None or known["decision"] != same):
+        if not _is_the_answer(decision, seen, record):
             raise refusal(f"the interrupt {id}:{seen} has another answer, or is not open", "decision_outdated")
+
+
+async def _record(threads: ThreadManager, thread: str, id: str) -> Call | None:
+    """The record of a call; `outer/inner` is in the thread of a sub-agent. None if there is none."""
+    for call in reversed((await threads.get_log(thread)).calls):
+        if call.id == id:
+            return call
+        if id.startswith(f"{call.id}/"):
+            with suppress(ThreadNotFound):
+                return await _record(threads, child_id(thread, call_key(thread, call)), id.removeprefix(f"{call.id}/"))
+    return None
+
+
+def _is_the_answer(decision: Decision, seen: str, record: Call) -> bool:
+    call = call_from_json(record.body)
+    if isinstance(decision, Denied):
+        return is_denied(record) and seen == call_hash(call)
+    edited = decision.arguments
+    return record.note.get("hash") == (seen if edited is None else call_hash(replace(call, arguments=edited)))
 
 
 async def _create(hub: ThreadHub, asked: PageRequest) -> None:

@@ -38,16 +38,12 @@ _KINDS: Final = {
 
 
 class PageFiles:
-    """The files that a folder has now; no other is served later.
+    """The files that `STATIC` has now; no other is served later."""
 
-    Args:
-        folder: the folder.
-    """
-
-    def __init__(self, folder: Path = STATIC) -> None:
+    def __init__(self) -> None:
         self._files = {
-            file.relative_to(folder).as_posix(): (file, _KINDS[file.suffix])
-            for file in folder.rglob("*")
+            file.relative_to(STATIC).as_posix(): (file, _KINDS[file.suffix])
+            for file in STATIC.rglob("*")
             if file.suffix in _KINDS and file.is_file()
         }
 

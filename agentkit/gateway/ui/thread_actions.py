@@ -15,14 +15,14 @@ from agentkit.gateway.events.ag_ui_request import said_in
 from agentkit.gateway.ui.live_threads import LiveThread
 from agentkit.gateway.ui.thread_hub import ThreadHub
 from agentkit.gateway.ui.thread_settings import ThreadSettings
-from agentkit.gateway.ui.thread_snapshot import decision_json, is_unknown
+from agentkit.gateway.ui.thread_snapshot import is_unknown
 from agentkit.messages import FilePart, TextPart, ToolCall, ToolMessage, UserMessage
 from agentkit.models.files_taken import check_model_files
 from agentkit.processor.not_run import CANCELLED
 from agentkit.schemas.words import InvalidArguments
 from agentkit.threads import AllowRule
 from agentkit.threads.allowing_threads import change_metadata
-from agentkit.threads.conversation import is_denied
+from agentkit.threads.conversation import decision_in_words, is_denied
 from agentkit.threads.lease import acquire_unheld
 from agentkit.threads.log_reader import read_log
 from agentkit.threads.resume import answer, may_have_run, not_again, waits_inside
@@ -238,10 +238,8 @@ class ThreadActions:
         for call in reversed(log.calls):
             if call.id != id:
                 continue
-            known = decision_json(call)
-            if known is not None:
-                edited = " with other arguments" if known["edited"] else ""
-                return f"this call was already {known['decision']}{f' by {by}' if (by := known['by']) else ''}{edited}"
+            if decision := decision_in_words(call):
+                return f"this call was already {decision}"
             if call.status == "answered" and not is_denied(call):
                 return "this call already has its answer"
             if call.status == "waiting" and not waits_inside(call):

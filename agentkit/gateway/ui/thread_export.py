@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from agentkit.messages import AssistantMessage, FilePart, ImagePart, TextPart, ThinkingPart, ToolCall, ToolMessage
-from agentkit.threads.conversation import LocatedMessage, located_messages, messages_of
+from agentkit.threads.conversation import LocatedMessage, decision_in_words, located_messages, messages_of
 from agentkit.threads.export import export_messages, whole
 from agentkit.threads.store import Call, Log
 from agentkit.tool.output import label
@@ -76,7 +76,8 @@ def _part(part: Any, answers: dict[str, tuple[Call, ToolMessage]]) -> Iterator[s
             yield label(part)
         case ToolCall(id, name, arguments):
             known = answers.get(id)
-            yield f"**Call of `{name}`**{_decision(known[0]) if known else ''}"
+            decision = decision_in_words(known[0]) if known else ""
+            yield f"**Call of `{name}`**{decision and f' ({decision})'}"
             yield _fenced(json.dumps(arguments, ensure_ascii=False, indent=2, default=str), "json")
             if known is not None:
                 yield from _result(*known)
@@ -88,15 +89,6 @@ def _result(call: Call, answer: ToolMessage) -> Iterator[str]:
         return
     yield f"**Result{f' ({answer.error})' if answer.error else ''}**"
     yield _fenced("\n".join(_shown(one) for one in answer.content))
-
-
-def _decision(call: Call) -> str:
-    """Who decided about the call, and how."""
-    if "by" not in call.note:
-        return ""
-    word = "denied" if "hash" not in call.note else "approved"
-    edited = " with other arguments" if call.note.get("edited") else ""
-    return f" ({word}{f' by {by}' if (by := call.note['by']) else ''}{edited})"
 
 
 def _shown(part: TextPart | ImagePart) -> str:

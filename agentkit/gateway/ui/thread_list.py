@@ -25,6 +25,7 @@ _TAIL: Final = 64
 """Entries at the end of a thread that are read for its state: all calls without an answer are in the last response."""
 _TITLE: Final = 60  # characters
 _KEPT: Final = 2_000  # threads in memory
+_PAGE: Final = 50  # threads
 _SEARCHED: Final = 200  # threads
 
 
@@ -72,23 +73,22 @@ class ThreadList:
         self._agent = agent
         self._known: OrderedDict[str, ThreadSummary] = OrderedDict()
 
-    async def page(self, query: str, limit: int, before: Thread | None) -> tuple[list[ThreadSummary], str | None]:
-        """Threads, the last changed first, and the id of the one after which there are more; None if there are no more.
+    async def page(self, query: str, before: Thread | None) -> tuple[list[ThreadSummary], str | None]:
+        """50 threads, the last changed first, and the id of the one after which there are more; None for no more.
 
         Args:
             query: words in the title, in a text, in a call's arguments or in its result; empty for all threads. At most
                 200 threads are searched.
-            limit: the maximum number.
             before: the thread after which the page begins; None for the newest one.
         """
         found: list[ThreadSummary] = []
-        for _ in range(0, _SEARCHED if query else 10_000, 50):
-            threads = await self._threads.list_threads(limit=50, before=before)
+        for _ in range(0, _SEARCHED if query else 10_000, _PAGE):
+            threads = await self._threads.list_threads(limit=_PAGE, before=before)
             shown = [await self.summary(thread) for thread in threads if "/" not in thread.id]
             found += [one for one in shown if not query or await self._has(one, query.casefold())]
-            if len(found) > limit:
-                return found[:limit], found[limit - 1].thread.id
-            if len(threads) < 50:
+            if len(found) > _PAGE:
+                return found[:_PAGE], found[_PAGE - 1].thread.id
+            if len(threads) < _PAGE:
                 return found, None
             before = threads[-1]
         return found, None if before is None else before.id

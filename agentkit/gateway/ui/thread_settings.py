@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
+from agentkit.models.wire import mapping_of
 from agentkit.threads import Thread
 
 KEY: Final = "ui"
@@ -34,15 +35,9 @@ class ThreadSettings:
     @classmethod
     def of(cls, thread: Thread) -> ThreadSettings:
         """The settings of a thread; the defaults for whatever is missing or wrong."""
-        found = thread.metadata.get(KEY)
-        found = found if isinstance(found, Mapping) else {}
-        default = cls()
-        given = {one.name: found.get(one.name, getattr(default, one.name)) for one in fields(cls)}
+        found = mapping_of(thread.metadata.get(KEY))
         return cls(
-            title=str(given["title"]),
-            model=str(given["model"]),
-            format=str(given["format"]),
-            stopped=given["stopped"] if type(given["stopped"]) is int else -1,
+            **{one.name: found[one.name] for one in fields(cls) if type(found.get(one.name)) is type(one.default)}
         )
 
     def in_metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -16,17 +15,8 @@ from urllib.parse import parse_qs, quote
 
 from agentkit import __version__
 from agentkit.agent import Agent
-from agentkit.errors import (
-    AgentkitError,
-    ConfigError,
-    FormatError,
-    StoreError,
-    ThreadBusy,
-    ThreadExists,
-    ThreadNotFound,
-)
-from agentkit.gateway.client_request import RequestRefused, too_deep
-from agentkit.gateway.error_replies import error_headers
+from agentkit.gateway.client_request import RequestRefused
+from agentkit.gateway.error_replies import as_refusal, error_headers
 from agentkit.gateway.events import input_of
 from agentkit.gateway.events.page_request import id_at
 from agentkit.gateway.gateway_config import GatewayConfig
@@ -37,6 +27,7 @@ from agentkit.gateway.head_checks import (
     ClientLeft,
     ClientWatch,
     check_json,
+    json_object,
     read_body,
 )
 from agentkit.gateway.reply_sender import ReplySender
@@ -47,16 +38,11 @@ from agentkit.gateway.ui.page_models import ModelOption
 from agentkit.gateway.ui.thread_actions import FieldsRefused, ThreadActions
 from agentkit.gateway.ui.thread_hub import ThreadHub
 from agentkit.gateway.ui.thread_settings import LONGEST_TITLE, ThreadSettings
-from agentkit.schemas.typed.values import load
 from agentkit.threads import ThreadManager
-
-LOG: Final = logging.getLogger("agentkit.gateway")
 
 API: Final = "/ui/api/"
 FOREIGN: Final = "/ag-ui"
 
-_LIMITS: Final = frozenset(map(str, range(1, 201)))
-"""The numbers of threads that can be asked for."""
 _STREAMS: Final = 200
 """Streams that are open at the same time: each may have to be sent a whole thread."""
 _BEAT: Final = 15.0  # seconds
@@ -132,16 +118,9 @@ class Page:
             await self._answer(scope, receive, sender, config)
         except ClientLeft:
             pass
-        except RequestRefused as e:
-            await self.refuse(sender, e)
-        except asyncio.CancelledError:
+        except (Exception, asyncio.CancelledError) as e:  # noqa: BLE001 - whatever happens, the client gets an answer
             if not sender.stalled:
-                await self.refuse(sender, RequestRefused(503, "the server is shutting down", "shutting_down"))
-        except RecursionError:
-            await self.refuse(sender, too_deep())
-        except Exception as e:  # a fault of the page must not end without an answer
-            LOG.error("a fault of the page: %s", type(e).__name__, exc_info=e)
-            await self.refuse(sender, RequestRefused(500, "a fault of agentkit; its log says more", "internal_error"))
+                await self.refuse(sender, as_refusal(e))
         finally:
             sender.stop()
 
@@ -174,7 +153,7 @@ class Page:
         query = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
         asked = ApiRequest(id, query, body, headers)
         with self.hub.use(id):
-            reply = await _known_errors(handler(self, asked))
+            reply = await handler(self, asked)
             if isinstance(reply, PageReply):
                 await _send(sender, reply)
             else:
@@ -200,7 +179,7 @@ class Page:
         if self._streams.locked():
             raise RequestRefused(503, f"{_STREAMS} streams are open: close some tabs", "overloaded", retry_after=5)
         async with self._streams, ClientWatch(receive, lambda: sender.ended), aclosing(pieces):
-            first = await _known_errors(anext(pieces, b""))
+            first = await anext(pieces, b"")
             await sender.start(200, [*_STREAM, *SAFE_HEADERS])
             sender.beat(_COMMENT, _BEAT, config.timeouts.idle)
             await sender.write(first)
@@ -229,11 +208,8 @@ class Page:
     async def list_threads(self, asked: ApiRequest) -> PageReply:
         """A page of the list of threads."""
         hub, before = self.hub, asked.query.get("before")
-        limit = asked.query.get("limit", "50")
-        if limit not in _LIMITS:
-            raise RequestRefused(400, f"limit: expected 1 to {len(_LIMITS)}", "invalid_request", param="limit")
         start = None if not before else await hub.threads.get_thread(before)
-        found, more = await hub.list.page(asked.query.get("q", "").strip()[:200], int(limit), start)
+        found, more = await hub.list.page(asked.query.get("q", "").strip()[:200], start)
         threads = [one.to_json(running=hub.running(one.thread.id)) for one in found]
         return PageReply({"threads": threads, "more": more})
 
@@ -339,9 +315,10 @@ class Page:
         return ThreadActions(self.hub, self.hub.get(asked.id))
 
     def _changed(self, settings: ThreadSettings, asked: ApiRequest) -> ThreadSettings:
-        settings = asked.settings(settings)
-        self.hub.models.check(settings)
-        return settings
+        changed = asked.settings(settings)
+        if (changed.model, changed.format) != (settings.model, settings.format):  # the old one may not be offered now
+            self.hub.models.check(changed)
+        return changed
 
 
 ROUTES: Final[Mapping[tuple[str, str], PageHandler]] = {
@@ -385,29 +362,7 @@ def _route(path: str, method: str) -> tuple[PageHandler, str]:
 async def _body(receive: ASGIReceive, headers: Mapping[bytes, bytes], config: GatewayConfig) -> dict[str, Any]:
     check_json(headers)
     raw = await read_body(receive, headers, config.limits.body_bytes, config.timeouts.request)
-    try:
-        body = load(raw.decode() or "{}")  # as arguments are read: no NaN, which no browser reads, no half characters
-    except ValueError as e:
-        raise RequestRefused(400, f"the body is not JSON: {e}", "invalid_json") from None
-    if not isinstance(body, dict):
-        raise RequestRefused(400, "expected a JSON object", "invalid_request")
-    return body
-
-
-async def _known_errors(work: Awaitable[Any]) -> Any:
-    """Wait for this, with agentkit's own errors as answers."""
-    try:
-        return await work
-    except ThreadNotFound as e:
-        raise RequestRefused(404, str(e), "thread_not_found") from e
-    except (ThreadBusy, ThreadExists) as e:
-        raise RequestRefused(409, str(e), "thread_busy") from e
-    except StoreError as e:
-        raise RequestRefused(503, str(e), "store_failed") from e
-    except (ConfigError, FormatError) as e:
-        raise RequestRefused(400, str(e), "invalid_request") from e
-    except AgentkitError as e:
-        raise RequestRefused(500, str(e), "agent_failed") from e
+    return json_object(raw or b"{}")
 
 
 async def _send(sender: ReplySender, reply: PageReply) -> None:

@@ -69,8 +69,11 @@ def spec_of(declared: Declaration, name: str, max_description: int) -> ToolSpec:
 
 
 def local_name(declared: str, prefix: str) -> str:
-    """A name that every provider accepts: `files.read/all` of the server `disk` is `disk_files_read_all`."""
-    name = prefix + re.sub(r"[^A-Za-z0-9_-]", "_", declared)
+    """A name that every provider accepts: `files.read/all` of the server `disk` is `disk_files_read_all`.
+
+    Gemini refuses one that begins with a digit or a hyphen. Source: google-genai, `FunctionDeclaration.name`.
+    """
+    name = re.sub(r"\A(?=[0-9-])", "_", prefix + re.sub(r"[^A-Za-z0-9_-]", "_", declared))
     if len(name) <= MAX_NAME:
         return name
     return f"{name[: MAX_NAME - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"

@@ -90,13 +90,8 @@ class ToolMeasures:
         self.calls += other.calls
         self.trajectories += other.trajectories
         self.failures.update(other.failures)
-        for mine, theirs in (
-            (self.queued, other.queued),
-            (self.ran, other.ran),
-            (self.rewards, other.rewards),
-            (self.final_rewards, other.final_rewards),
-        ):
-            mine.merge(theirs)
+        for name in ("queued", "ran", "rewards", "final_rewards"):
+            getattr(self, name).merge(getattr(other, name))
         for name, values in other.metrics.items():
             if name in self.metrics or len(self.metrics) < MAX_METRICS:
                 self.metrics.setdefault(name, Distribution()).merge(values)
@@ -134,8 +129,10 @@ class Measures:
         self.trajectories = 0
         self.ends: Counter[str] = Counter()
         """Why they ended."""
-        self.failed_hooks: Counter[str] = Counter()
-        """How many `calc_reward` and `release` failed, by name."""
+        self.failed_rewards = 0
+        """The number of rewards that could not be computed."""
+        self.failed_releases = 0
+        """The number of tool instances that could not be released."""
         self.rewards = Distribution()
         """The rewards of the trajectories that have not failed."""
         self.calls = Distribution()
@@ -148,14 +145,18 @@ class Measures:
         """Seconds per trajectory in the policy."""
         self.waiting = Distribution()
         """Seconds per trajectory that its turns waited for tools: those of each turn's longest call."""
-        self._tokens = Distribution(), Distribution()  # after the prompt; those of them that the policy wrote
+        self.response_tokens = Distribution()
+        """Tokens after the prompt, per trajectory; empty without a tokenizer."""
+        self.own_tokens = Distribution()
+        """Tokens after the prompt that the policy wrote itself."""
         self.slowest = Slowest()
 
     def add(self, record: TrajectoryRecord) -> None:
         """Count one trajectory."""
         self.trajectories += 1
         self.ends[record.end] += 1
-        self.failed_hooks.update(calc_reward=len(record.unscored), release=len(record.unreleased))
+        self.failed_rewards += len(record.unscored)
+        self.failed_releases += len(record.unreleased)
         if not record.failed:
             self.rewards.add(record.reward)
         self.calls.add(len(record.calls))
@@ -190,35 +191,21 @@ class Measures:
         return self.tools.setdefault(name, ToolMeasures())
 
     @property
-    def response_tokens(self) -> Distribution:
-        """Tokens after the prompt, per trajectory; empty without a tokenizer."""
-        return self._tokens[0]
-
-    @property
-    def own_tokens(self) -> Distribution:
-        """Tokens after the prompt that the policy wrote itself."""
-        return self._tokens[1]
+    def failures(self) -> Counter[str]:
+        """The failed calls of all tools by the error's code."""
+        return sum((tool.failures for tool in self.tools.values()), Counter[str]())
 
     @property
     def unread_calls(self) -> int:
         """The number of calls that could not be read."""
-        return sum(tool.failures[code] for tool in self.tools.values() for code in UNREAD)
-
-    @property
-    def failed_rewards(self) -> int:
-        """The number of rewards that could not be computed."""
-        return self.failed_hooks["calc_reward"]
-
-    @property
-    def failed_releases(self) -> int:
-        """The number of tool instances that could not be released."""
-        return self.failed_hooks["release"]
+        return sum(self.failures[code] for code in UNREAD)
 
     def merge(self, other: Measures) -> None:
         """Count all trajectories that another one counted."""
         self.trajectories += other.trajectories
         self.ends.update(other.ends)
-        self.failed_hooks.update(other.failed_hooks)
+        self.failed_rewards += other.failed_rewards
+        self.failed_releases += other.failed_releases
         for name in ("rewards", "calls", "turns", "seconds", "generating", "waiting", "response_tokens", "own_tokens"):
             getattr(self, name).merge(getattr(other, name))
         self.slowest = max(self.slowest, other.slowest, key=lambda s: s.generating + s.waiting)
@@ -304,10 +291,7 @@ class Measures:
         """The figures of each tool, one column for each, under their names; one row for each figure that any has."""
         whole: list[tuple[str, ...]] = [*zip(TABLE_HEAD[:-1], *(row[:-1] for row in self.rows()), strict=True)]
         by_figure = [row for row in whole if set(row[1:]) != {"-"}]
-        codes: Counter[str] = Counter()
-        for tool in self.tools.values():
-            codes.update(tool.failures)
-        for code, _ in codes.most_common():
+        for code, _ in self.failures.most_common():
             by_figure.append((f"failed: {code}", *(f"{tool.failures[code]:,}" for tool in self.tools.values())))
         return by_figure
 

@@ -142,7 +142,7 @@ def _rewards(axes: Axes, found: Findings) -> None:
 
 
 def _curve(axes: Axes, found: Findings) -> None:
-    places, means = zip(*found.curve.means(), strict=True)
+    places, means = zip(*found.curve.of("reward"), strict=True)
     step, mean = found.curve.step, found.measures.rewards.mean
     axes.set_title("Reward over time")
     axes.plot(
@@ -203,8 +203,8 @@ def _lengths(axes: Axes, found: Findings) -> None:
 def _failures(axes: Axes, found: Findings) -> None:
     axes.set_title("Failed calls over time, by kind")
     styles = zip((RED, AMBER, VIOLET, BLUE, GREEN), ("o", "s", "^", "D", "v"), strict=True)
-    for (kind, _), (colour, marker) in zip(found.failures.kinds.most_common(5), styles, strict=False):
-        places, shares = zip(*found.failures.shares(kind), strict=True)
+    for (kind, _), (colour, marker) in zip(found.measures.failures.most_common(5), styles, strict=False):
+        places, shares = zip(*found.failures.of(kind), strict=True)
         axes.plot(
             places, [100 * share for share in shares],
             color=colour, linewidth=1.2, marker=marker, markersize=3.5, label=_label(kind),
@@ -331,7 +331,7 @@ CHARTS: Final = (
     Chart(_pass_rates, lambda found: len(found.groups.pass_rates()) > 1),
     Chart(_lengths, lambda found: len({one.written for one in found.lengths.kept}) > 1),
     Chart(_turns, lambda found: found.turns),
-    Chart(_failures, lambda found: found.failures.kinds and found.measures.trajectories > 1),
+    Chart(_failures, lambda found: found.measures.failures and found.measures.trajectories > 1),
     Chart(_calls, _most_called, lambda found: len(_most_called(found))),
     Chart(_times, _timed, lambda found: len(_timed(found)) + 1),
     Chart(_ends, lambda found: found.measures.ends, lambda found: min(len(found.measures.ends), _MOST_ENDS)),

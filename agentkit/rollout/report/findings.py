@@ -22,7 +22,7 @@ from agentkit.rollout.records.measures import Measures
 from agentkit.rollout.records.record import CallRecord, TrajectoryRecord
 from agentkit.rollout.records.trajectory import TrajectoryEnd
 from agentkit.rollout.report.sample_groups import SampleGroups
-from agentkit.rollout.report.series import Curve, Shares, SomeOf
+from agentkit.rollout.report.series import Averages, SomeOf
 from agentkit.tool.output import json_text, label
 
 TEXT: Final = 4_000  # characters shown of a text; the file has all of it
@@ -143,13 +143,13 @@ class Findings:
 
     def __init__(self, *, success: float = 1.0) -> None:
         self.measures = Measures()
-        self.curve = Curve()
+        self.curve = Averages(64)
         """The rewards in the order in which the trajectories ended."""
         self.turns: Counter[int] = Counter()
         """How many trajectories have how many responses."""
         self.groups = SampleGroups(success)
-        self.failures = Shares()
-        """The calls and their errors, in the order in which the trajectories ended."""
+        self.failures = Averages()
+        """The errors per call by code, in the order in which the trajectories ended."""
         self.lengths: SomeOf[Length] = SomeOf()
         self.tokenized = False
         """Whether lengths are tokens, not characters."""
@@ -161,7 +161,7 @@ class Findings:
         self.measures.add(record)
         self.failures.add(len(record.calls), failed_calls(record))
         if not record.failed and abs(record.reward) < float("inf"):  # neither infinite nor NaN
-            self.curve.add(record.reward)
+            self.curve.add(1, {"reward": record.reward})
             self.groups.add(record.sample_id, record.reward)
             self.lengths.add(Length(written_by_policy(record), record.reward, record.end in TRUNCATED))
             self.tokenized = record.tokens is not None

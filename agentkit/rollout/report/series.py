@@ -1,74 +1,46 @@
-"""Sequences of any length in little memory: means, counts by kind, and a few points of many. Draws nothing."""
+"""Sequences of any length in little memory: averages, and a few points of many. Draws nothing."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 P = TypeVar("P")
 
-
-class Curve:
-    """A sequence of any length as at most `points` means of equally many neighbours."""
-
-    def __init__(self, points: int = 64) -> None:
-        self.step = 1
-        """How many numbers each mean has; the last one may have fewer."""
-        self._points = points
-        self._sums: list[tuple[float, int]] = []
-
-    def add(self, value: float) -> None:
-        """Add the next number."""
-        if self._sums and self._sums[-1][1] < self.step:
-            total, count = self._sums[-1]
-            self._sums[-1] = total + value, count + 1
-            return
-        if len(self._sums) == self._points:
-            pairs = zip(self._sums[::2], self._sums[1::2], strict=True)
-            self._sums = [(a + c, b + d) for (a, b), (c, d) in pairs]
-            self.step *= 2
-        self._sums.append((value, 1))
-
-    def means(self) -> Iterator[tuple[float, float]]:
-        """Each mean with the position of the middle of its numbers, from 0."""
-        start = 0
-        for total, count in self._sums:
-            yield start + (count - 1) / 2, total / count
-            start += count
+_Block: TypeAlias = tuple[int, float, dict[str, float]]  # steps, their weight, and their amounts
 
 
-class Shares:
-    """How often each kind occurs among some things, along a sequence of any length, in at most `blocks` blocks."""
+class Averages:
+    """Averages of named amounts along a sequence of any length: at most `most` blocks of equally many steps."""
 
-    def __init__(self, blocks: int = 32) -> None:
-        self.kinds: Counter[str] = Counter()
-        """How often each kind occurs in all."""
+    def __init__(self, most: int = 32) -> None:
         self.step = 1
         """How many steps each block has; the last one may have fewer."""
-        self._most = blocks
-        self._blocks: list[tuple[int, int, Counter[str]]] = []
+        self._most = most
+        self._blocks: list[_Block] = []
 
-    def add(self, things: int, kinds: Mapping[str, int]) -> None:
-        """Add the next step: how many things there are, and how many of each kind."""
-        self.kinds.update(kinds)
-        if not self._blocks or self._blocks[-1][0] == self.step:
-            if len(self._blocks) == self._most:
-                pairs = zip(self._blocks[::2], self._blocks[1::2], strict=True)
-                self._blocks = [(a + d, b + e, c + f) for (a, b, c), (d, e, f) in pairs]
-                self.step *= 2
-            self._blocks.append((0, 0, Counter()))
-        steps, all_things, counted = self._blocks[-1]
-        counted.update(kinds)
-        self._blocks[-1] = steps + 1, all_things + things, counted
+    def add(self, weight: float, amounts: Mapping[str, float]) -> None:
+        """Add the next step: over how much it is averaged, and its amounts by name."""
+        step = (1, weight, dict(amounts))
+        if self._blocks and self._blocks[-1][0] < self.step:
+            self._blocks[-1] = _joined(self._blocks[-1], step)
+            return
+        if len(self._blocks) == self._most:
+            self._blocks = list(map(_joined, self._blocks[::2], self._blocks[1::2]))
+            self.step *= 2
+        self._blocks.append(step)
 
-    def shares(self, kind: str) -> Iterator[tuple[float, float]]:
-        """The middle of each block that has things, from 0, and the part of them that is of this kind."""
+    def of(self, name: str) -> Iterator[tuple[float, float]]:
+        """The middle of each block that has any weight, from 0, and the average of this amount in it."""
         start = 0
-        for steps, things, counted in self._blocks:
-            if things:
-                yield start + (steps - 1) / 2, counted[kind] / things
+        for steps, weight, amounts in self._blocks:
+            if weight:
+                yield start + (steps - 1) / 2, amounts.get(name, 0) / weight
             start += steps
+
+
+def _joined(a: _Block, b: _Block) -> _Block:
+    return a[0] + b[0], a[1] + b[1], {name: a[2].get(name, 0) + b[2].get(name, 0) for name in a[2] | b[2]}
 
 
 class SomeOf(Generic[P]):

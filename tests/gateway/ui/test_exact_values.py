@@ -53,6 +53,21 @@ def test_a_form_keeps_all_names(page: Modules) -> None:
     assert run(page, f"import('/form.js').then(({{ArgumentForm}}) => JSON.stringify({form}.read()))") == NAMES
 
 
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [("12345678901234567", '{"n":12345678901234567}'), (" -2.5e3", '{"n":-2500}')]
+    + [(text, "null") for text in ("0x10", "1e400", "1,5", '"1"', "true")],
+)
+def test_a_number_is_read_as_it_was_typed_or_refused(page: Modules, typed: str, read: str) -> None:
+    script = f"""Promise.all([import('/form.js'), import('/json.js')]).then(([{{ArgumentForm}}, {{writeJson}}]) => {{
+        const form = new ArgumentForm({{n: 1}}, {{properties: {{n: {{type: 'number'}}}}}});
+        form.fields[0].input.value = '{typed}';
+        form.fields[0].input.dispatchEvent(new Event('input'));
+        return writeJson(form.read());
+    }})"""
+    assert run(page, script) == read
+
+
 def test_a_table_has_only_the_cells_of_its_rows(page: Modules) -> None:
     rows = f'[{NAMES},{{"b":5}}]'
     cells = "[...shown.querySelectorAll('td')].map((cell) => cell.textContent)"

@@ -18,6 +18,8 @@ from pydantic import TypeAdapter
 from ui_kit import HeldModel, Json, PageClient, calls_of, page
 
 from agentkit import Agent
+from agentkit.messages import ToolCall
+from agentkit.testing import ScriptedModel
 
 NPM = os.environ.get("AGENTKIT_PAGE_NPM", "")
 EVENT: TypeAdapter[Any] = TypeAdapter(Event)
@@ -100,8 +102,29 @@ def test_interrupts_are_answered_by_the_next_run(client: PageClient, shop: Shop)
     again = run(client, "t", "r5", user("u1", "orders"), resume=answers)
     assert again[-1]["outcome"] == {"type": "success"}
     assert sorted(shop.done) == ["1 tea", "9 bun"]
-    other = [{**answers[0], "payload": {"approved": False}}]
-    assert run(client, "t", "r6", user("u1", "orders"), resume=other)[-1]["code"] == "decision_outdated"
+    for n, payload in (
+        (0, {"approved": False}),
+        (1, {"approved": True}),
+        (1, {"approved": True, "editedArgs": {"item": "bun", "amount": 8}}),
+        (2, {"approved": True}),
+    ):
+        other = [{"interruptId": interrupts[n]["id"], "status": "resolved", "payload": payload}]
+        assert run(client, "t", "r6", user("u1", "orders"), resume=other)[-1]["code"] == "decision_outdated"
+
+
+def test_the_answer_about_a_call_of_a_sub_agent_is_given_once(tmp_path: Path, shop: Shop) -> None:
+    helper = Agent(HeldModel(turn), [shop], name="helper")
+    script = [[ToolCall("", "ask", {"task": "order"})], "Asked."]
+    with page(Agent(ScriptedModel(script), [helper.as_tool("ask", "Ask.")]), tmp_path / "a.db") as client:
+        (interrupt,) = run(client, "t", "r1", user("u1", "go"))[-1]["outcome"]["interrupts"]
+        edited, other = ({"approved": True, "editedArgs": {"item": item, "amount": 1}} for item in ("milk", "cake"))
+        answer = [{"interruptId": interrupt["id"], "status": "resolved", "payload": edited}]
+        for id in ("r2", "r3"):
+            assert run(client, "t", id, user("u1", "go"), resume=answer)[-1]["outcome"] == {"type": "success"}
+        for payload in (other, {"approved": False}):
+            late = [{**answer[0], "payload": payload}]
+            assert run(client, "t", "r4", user("u1", "go"), resume=late)[-1]["code"] == "decision_outdated"
+    assert shop.done == ["1 milk"]
 
 
 def test_edited_arguments_that_do_not_fit_store_nothing(client: PageClient, shop: Shop) -> None:

@@ -16,7 +16,7 @@ import pytest
 from page_shop import PNG, TURNS, Shop, turn
 from ui_kit import HeldModel, Json, PageClient, calls_of, page
 
-from agentkit import Agent, ToolContext, openapi_schema
+from agentkit import Agent, ProviderError, ToolContext, first_of, openapi_schema
 from agentkit.events import Usage
 from agentkit.gateway.ui.live_threads import LiveThread
 from agentkit.gateway.ui.page_models import ModelOption
@@ -417,6 +417,15 @@ def test_a_model_with_one_format_has_no_other(tmp_path: Path) -> None:
         assert client.ask("PATCH", f"threads/{thread}", {"title": "Mine"})["format"] == "hermes"
 
 
+def test_a_thread_is_renamed_whose_model_is_no_longer_offered(tmp_path: Path) -> None:
+    choices = [ModelOption("test:other", "Another", lambda _: ScriptedModel([]))]
+    with page(Agent(HeldModel(turn), [Shop()]), tmp_path / "a.db", choices) as client:
+        thread = client.new(model="test:other")
+    with page(Agent(HeldModel(turn), [Shop()]), tmp_path / "a.db") as client:
+        assert client.ask("PATCH", f"threads/{thread}", {"title": "Mine"})["title"] == "Mine"
+        client.ask("PATCH", f"threads/{thread}", {"model": "test:another"}, 400)
+
+
 def test_usage_is_counted_once_for_any_number_of_readers(tmp_path: Path) -> None:
     model = ScriptedModel([["Hello.", Usage(input_tokens=7)]])
     with page(Agent(model, [Shop()]), tmp_path / "a.db") as client:
@@ -433,6 +442,24 @@ def test_usage_is_counted_once_for_any_number_of_readers(tmp_path: Path) -> None
     assert usage["inputTokens"] == 7
 
 
+def test_each_reply_names_the_model_of_a_chain_that_wrote_it(tmp_path: Path) -> None:
+    busy = ProviderError("test: busy", kind="overloaded", provider="test")
+    chain = first_of(ScriptedModel([busy, "Two."], name="test:a"), ScriptedModel(["One."], name="test:b"))
+    with page(Agent(chain, [Shop()]), tmp_path / "a.db") as client:
+        thread = client.new()
+        with client.follow(thread) as events:
+            client.say(thread, "hello")
+            stored = events.until(lambda e: e.get("name") == "agentkit:stored")["value"]
+        client.settled(thread, "idle")
+        client.say(thread, "hello")
+        replies = [m for m in client.settled(thread, "idle") if m["role"] == "assistant"]
+    assert stored["model"] == "test:b"
+    assert [(m["content"], m["metadata"]["agentkit"]["model"]) for m in replies] == [
+        ("One.", "test:b"),
+        ("Two.", "test:a"),
+    ]
+
+
 def test_threads_are_listed_searched_forked_exported_and_deleted(world: World) -> None:
     client = world.client
     first, second = client.new(), client.new(title="Holidays")
@@ -445,10 +472,6 @@ def test_threads_are_listed_searched_forked_exported_and_deleted(world: World) -
     assert [t["id"] for t in client.ask("GET", "threads?q=HOLI")["threads"]] == [second]
     assert [t["id"] for t in client.ask("GET", "threads?q=you%20said")["threads"]] == [second]
     assert [t["id"] for t in client.ask("GET", "threads?q=TEA")["threads"]] == [first]  # an argument of the call
-    newest = client.ask("GET", "threads?limit=1")
-    rest = client.ask("GET", f"threads?limit=1&before={newest['more']}")
-    assert {newest["threads"][0]["id"], rest["threads"][0]["id"]} == {first, second}
-    assert rest["more"] is None
     copy = client.ask("POST", f"threads/{first}/fork", {"until": 1})["id"]
     assert client.settled(copy)[-1]["role"] == "tool"
     assert "order" in client.ask("GET", f"threads/{first}/export?as=markdown")
@@ -457,7 +480,7 @@ def test_threads_are_listed_searched_forked_exported_and_deleted(world: World) -
     client.ask("GET", f"threads/{first}/events", None, 404)
 
 
-def test_a_search_says_after_which_thread_it_goes_on(world: World) -> None:
+def test_a_page_of_the_list_says_after_which_thread_there_are_more(world: World) -> None:
     client = world.client
 
     async def create() -> None:
@@ -470,6 +493,12 @@ def test_a_search_says_after_which_thread_it_goes_on(world: World) -> None:
     assert newest["threads"] == []
     (found,) = client.ask("GET", f"threads?q=needle&before={newest['more']}")["threads"]
     assert found["title"] == "needle"
+    more, pages = "", []
+    while more is not None:
+        threads, more = client.ask("GET", f"threads?before={more}").values()
+        pages.append([thread["id"] for thread in threads])
+    assert [len(ids) for ids in pages] == [50, 50, 50, 50, 1]
+    assert len(set().union(*pages)) == 201
 
 
 def test_a_call_has_the_same_duration_and_a_message_the_same_time_wherever_it_is_shown(world: World) -> None:

@@ -204,6 +204,8 @@ def test_everything_by_keyboard(server: PageServer, tabs: Tabs) -> None:
     tab = tabs.new()
     page = tab.page
     keys = page.keyboard
+    page.get_by_role("button", name="Attach files").focus()
+    keys.press("?")  # a bare key: nothing outside the conversation and the list
     keys.press("Control+k")
     expect(page.get_by_role("searchbox")).to_be_focused()
     keys.press("Shift+Tab")

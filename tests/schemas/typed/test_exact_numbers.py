@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -87,7 +87,6 @@ def check(tool: BoundTool, arguments: Any, number: str, *, lenient: bool) -> Non
 
 @pytest.mark.share(60)
 @pytest.mark.parametrize("hint", HINTS, ids=str)
-@settings(max_examples=150, deadline=None)
 @given(number=NUMBERS, format=st.sampled_from([f.name for f in CATALOG]))
 def test_a_number_is_exact_or_an_error(hint: Any, number: str, format: str) -> None:
     tool = TOOLS[str(hint)]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from format_tools import spec
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentkit import formats
@@ -140,7 +140,6 @@ def without_digits(value: Any) -> Any:
     return value
 
 
-@settings(max_examples=400, deadline=None)
 @given(text=expressions)
 def test_what_python_means_or_an_error(text: str) -> None:
     got = read(text)
@@ -210,7 +209,6 @@ def test_nor_is_it_a_number_where_a_value_is_text(text: str, kind: str, format: 
     assert end.call.arguments["x"] == text  # no number: the check of the arguments tells the model
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     numbers=st.lists(st.integers(0, 9999), min_size=2, max_size=4), signs=st.lists(st.sampled_from("-/"), min_size=3)
 )

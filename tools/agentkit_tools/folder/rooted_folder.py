@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from agentkit import ToolResult
+from agentkit import ConfigError, ToolResult
 from agentkit_tools.folder.atomic_replace import is_draft, lock_folder
 from agentkit_tools.folder.repositories import exists, is_repository
 from agentkit_tools.protected_names import why_protected
@@ -55,6 +55,8 @@ class RootedFolder:
         if os.open not in os.supports_dir_fd:
             raise OSError("file tools need a POSIX system: this one cannot open a file relative to a folder")
         self.root = Path(root).resolve()
+        if self.root.is_file():
+            raise ConfigError(f"{str(root)!r} is a file: pass the folder that contains it")
         self.root.mkdir(parents=True, exist_ok=True)
         self.protected = frozenset(protected)
         self._identity = _place(os.stat(self.root))

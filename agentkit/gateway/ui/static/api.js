@@ -67,10 +67,7 @@ async function problem(reply) {
 	}
 }
 
-async function json(method, path, body) {
-	const reply = await request(method, path, { body });
-	return reply.status === 204 ? null : reply.json();
-}
+const json = async (method, path, body) => (await request(method, path, { body })).json();
 
 const at = (id, rest = "") => `threads/${encodeURIComponent(id)}${rest}`;
 

@@ -102,8 +102,8 @@ class Field {
 	}
 }
 
-const number = (text) => (text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : INVALID);
 const json = (text) => parsed(text) ?? (text.trim() === "null" ? null : INVALID);
+const number = (text) => (/^[-\d]/.test(text.trim()) && Number.isFinite(Number(parsed(text))) ? parsed(text) : INVALID);
 const READ = { text: (text) => text, number, integer: number, "yes or no": json, choice: json, JSON: json };
 const KINDS = { string: "text", number: "number", integer: "integer", boolean: "yes or no" };
 

@@ -16,11 +16,10 @@ const CARD = [
 	["p", "Always allow arguments like these"],
 ];
 
-function isTyping(element) {
-	return element.matches?.("input, textarea, select, [contenteditable]");
-}
+// Whether a bare key is the page's there: in the conversation and the list (WCAG 2.1.4), while nothing is typed.
+const isOurs = (element) => element.closest("#conversation, #threads") && !element.matches("input, textarea, select");
 
-// Install the keys. `table`: rows of [key, text, run]; "Ctrl x" works anywhere, a bare key while nothing is typed.
+// Install the keys. `table`: rows of [key, text, run]; "Ctrl x" works anywhere.
 export function installKeys(table) {
 	const help = () => showKeys([...OTHERS, ...rows, ...CARD]);
 	const rows = [...table, ["?", "This list", help]];
@@ -28,7 +27,7 @@ export function installKeys(table) {
 	document.addEventListener("keydown", (event) => {
 		if (event.defaultPrevented || event.isComposing || event.altKey || document.querySelector("dialog[open]")) return;
 		const control = event.ctrlKey || event.metaKey;
-		if (!control && isTyping(event.target)) return;
+		if (!control && !isOurs(event.target)) return;
 		const run = all.get((control ? "ctrl " : "") + event.key.toLowerCase());
 		if (!run) return;
 		event.preventDefault();

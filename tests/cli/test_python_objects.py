@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 
 from agentkit import Agent
+from agentkit.cli.python_objects import load_agent
 from agentkit.errors import ConfigError
-from agentkit.gateway.agent_reference import load_agent
 from agentkit.testing import ScriptedModel
 
 AGENT = Agent(ScriptedModel(["Hello."]))
