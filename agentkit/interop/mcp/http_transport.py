@@ -22,10 +22,10 @@ from agentkit.interop.mcp.endpoints import RemoteServer, safe_words
 UNSENT: Final = -32_090
 """agentkit's JSON-RPC error code for a request that has not reached the server."""
 LOST: Final = -32_091
-"""The same, for a request that may have reached it."""
+"""An error code for a request that may have reached the server, which did not answer."""
 
 REFUSED: Final = -32_092
-"""The same, for a request that the server has refused by its status."""
+"""An error code for a request that the server has refused by its status."""
 
 _METHOD_NOT_FOUND: Final = -32_601
 _SAID: Final = 100_000  # bytes that are read of the body of a refusal
@@ -165,7 +165,7 @@ def _reason(said: Any) -> str:
 
 
 class _Body(httpx2.AsyncByteStream):
-    """A body of an answer, of which at most so much is passed on."""
+    """A body of an answer, of which at most `cap` bytes are passed on."""
 
     def __init__(self, stream: Any, cap: int) -> None:
         self._stream = stream
