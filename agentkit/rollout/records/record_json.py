@@ -132,7 +132,7 @@ _KINDS: Final = {
     "tuple[float, ...] | None": _or_none(_each(_NUMBER)),
     "tuple[Message, ...]": _each(_Kind(to_json, from_json)),
 }
-"""By the type of a field, as it is written there."""
+"""By the type of a field, as written in code."""
 
 _KINDS["tuple[CallRecord, ...]"] = _each(_of(CallRecord))
 _KINDS["TokenRecord | None"] = _or_none(_of(TokenRecord))
