@@ -165,7 +165,7 @@ def _reason(said: Any) -> str:
 
 
 class _Body(httpx2.AsyncByteStream):
-    """A body of an answer, of which at most `cap` bytes are passed on."""
+    """A body of an answer, cut off at a limit."""
 
     def __init__(self, stream: Any, cap: int) -> None:
         self._stream = stream
