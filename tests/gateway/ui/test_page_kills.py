@@ -118,8 +118,8 @@ def ended(tab: Tab, word: str) -> bool:
     )
 
 
-FAILED: Final = {"failed", "interrupted: outcome unknown"}
-"""What a call that did not happen, or of which nobody knows, may end with."""
+FAILED: Final = {"failed", "stopped", "interrupted: outcome unknown"}
+"""What a call that did not happen, was cut off, or of which nobody knows, may end with."""
 
 
 @pytest.mark.soak
