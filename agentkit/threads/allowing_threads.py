@@ -38,7 +38,8 @@ class AllowingThreads:
         """Let calls run without approval from now on, in every run on this thread; return the rule as it is stored.
 
         It covers the tool as it is now, and the thread's own calls, not those of its sub-agents. A fork does
-        not get it. Calls that wait already, and are covered, run with the next run. An equal rule is replaced.
+        not get it. Calls that wait already, and are covered, run with the next run. In a run that is live, the first
+        rule of a thread holds from the next request on. An equal rule is replaced.
 
         Args:
             thread_id: the thread.

@@ -54,6 +54,7 @@ from agentkit.tool.result import ToolContext
 from agentkit.tool.suspension import SuspendedCall
 
 if TYPE_CHECKING:
+    from agentkit.processor.approval import Allows
     from agentkit.tool.bound_tool import BoundTool
     from agentkit.tool.registry import ToolRegistry
 
@@ -111,6 +112,7 @@ class ThreadJournal:
         self._open = OpenResponse()
         self._places = _Places()
         self._new: list[Message] = []
+        self._ruled = False
 
     @property
     def call_ids(self) -> Iterable[str]:
@@ -129,15 +131,21 @@ class ThreadJournal:
         """True if the response and all its answers are in the store."""
         return self._open.complete
 
-    async def allows(self, call: ToolCall, tool: BoundTool) -> bool:
-        """Return True if a rule that the thread has now covers a call; False too if the store does not answer."""
-        try:
+    @property
+    def allows(self) -> Allows | None:
+        """Says if a rule of the thread covers a call; None if it had no rules at the last request."""
+        return self._allows if self._ruled else None
+
+    async def _allows(self, call: ToolCall, tool: BoundTool) -> bool:
+        try:  # the rules of now: one may have been revoked
             return is_allowed(await self._rules(), call, tool)
         except StoreError:
             return False  # a person decides, and the next write says what is wrong with the store
 
     async def _rules(self) -> tuple[AllowRule, ...]:
-        return rules_in((await ask_store(self._store.get, self.thread_id)).metadata)
+        rules = rules_in((await ask_store(self._store.get, self.thread_id)).metadata)
+        self._ruled = bool(rules)
+        return rules
 
     # -------------------------------------------------------------- the beginning
 
@@ -233,6 +241,7 @@ class ThreadJournal:
     async def messages(self) -> Sequence[Message]:
         """Return the conversation, with the messages that others added since the last request."""
         await self._write_new()
+        await self._rules()
         log = await read_log(self._store, self.thread_id, after=self._places.last)
         if log.entries:
             self._view.say(messages_of(replace(log, entries=self._places.others(log))))

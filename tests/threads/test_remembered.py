@@ -14,7 +14,6 @@ from agentkit import Agent, ProcessorConfig, ThreadManager, ToolCall, ToolContex
 from agentkit.errors import ConfigError, StoreConflict, ThreadNotFound
 from agentkit.events import ApprovalRequired, Text, ToolStarted
 from agentkit.messages import ToolMessage
-from agentkit.models import ModelRequest
 from agentkit.testing import ScriptedModel
 from agentkit.threads import AllowRule, SQLiteStore
 from agentkit.threads.store import Body, Change, Move, Store, Thread
@@ -121,17 +120,6 @@ async def test_calls_that_wait_already_run_if_a_rule_covers_them_by_now(threads:
     await threads.allow("t", "pay")
     assert await run(threads, "Done.") == []
     assert till.paid == [1, 2]
-
-
-async def test_a_first_rule_holds_in_a_run_that_is_live(threads: ThreadManager, till: Till) -> None:
-    async def answers(request: ModelRequest) -> Any:
-        if len(request.messages) > 1:
-            return "Done."
-        await threads.allow("t", "pay")
-        return PAY
-
-    result = await threads.run_thread("t", model=ScriptedModel(answers)).complete()
-    assert (result.finish, till.paid) == ("stop", [1])
 
 
 async def test_rules_that_this_version_cannot_read_are_kept(threads: ThreadManager) -> None:
