@@ -243,7 +243,7 @@ class CallRunner:
 
     @property
     def _busy(self) -> bool:
-        """Whether the calls are run one after another, and one has not ended, or its end was not seen."""
+        """True if the calls are run one after another, and one has not ended, or its end was not seen."""
         return self.waiting.sequential and bool(self._running or self.unreported)
 
     def next(self) -> AdmittedCall | None:
