@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AskPerson(Objection):
-    """A person must approve the call, whatever was allowed before. She reads the reason."""
+    """A person must approve the call, whatever was allowed before. She reads the reason.
+
+    Her approval covers the reason that she has read: one that differs when the call is judged again asks again.
+    """
 
     reason: str = ""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.checks.spelling import then
 from agentkit.cli.flag_words import find_here
@@ -70,12 +71,15 @@ def _load(option: str, reference: str, expected: str, hint: str, fault: Callable
         found = load(reference)
     except ConfigError as e:
         raise ConfigError(f"{option} {then(str(e), hint)}") from e
-    made = found() if fault(found) is not None and not isinstance(found, type) and _needs_nothing(found) else found
+    made = found() if fault(found) is not None and isinstance(found, _FUNCTIONS) and _needs_nothing(found) else found
     if (why := fault(made)) is None:
         return made
     what = f"a function that returned {type(made).__name__}" if made is not found else _shown(found)
     wanted = f"{expected}, or a function without arguments that returns one"
     raise ConfigError(f"{option} {reference}: expected {wanted}; found {what}{why}")
+
+
+_FUNCTIONS: Final = (FunctionType, MethodType, partial)
 
 
 def _needs_nothing(function: Any) -> bool:

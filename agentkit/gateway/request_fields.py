@@ -287,8 +287,7 @@ def client_tools(body: Fields) -> Tools:
         raise invalid("tools", f"expected at most {MAX_TOOLS:,} tools, found {len(offered):,}")
     given = body.get("tool_choice") or body.get("function_call") or "auto"
     fields = {} if isinstance(given, str) else mapping_at(given, "tool_choice")
-    choice, allowed = (given, None) if isinstance(given, str) else _choice_of(fields)
-    choice = {"any": "required"}.get(choice, choice)
+    choice, allowed = (_ANY.get(given, given), None) if isinstance(given, str) else _choice_of(fields)
     tools = tuple(tool for tool in offered if allowed is None or tool.name in allowed)
     known = ", ".join(tool.name for tool in offered) or "none"
     if choice not in ("auto", "none") and not tools:
@@ -300,11 +299,14 @@ def client_tools(body: Fields) -> Tools:
     return Tools(tools, choice if tools else "auto", parallel if tools else None)
 
 
+_ANY: Final[Mapping[str, str]] = {"any": "required"}  # Anthropic's word
+
+
 def _choice_of(choice: Fields) -> tuple[str, Collection[Any] | None]:
     """Return how tools are to be called, or the name of one, and the names of the allowed ones; None for all."""
     match choice.get("type") or "function":
         case "auto" | "none" | "required" | "any" as kind:
-            return kind, None
+            return _ANY.get(kind, kind), None
         case "allowed_tools":
             allowed = mapping_at(choice.get("allowed_tools"), "tool_choice.allowed_tools") or choice
             names = [function_of(tool).get("name") for tool in objects_at(allowed.get("tools"), "tool_choice.tools")]

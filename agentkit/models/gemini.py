@@ -115,14 +115,7 @@ def _contents(
         elif parts:
             contents.append({"role": "model" if isinstance(message, AssistantMessage) else "user", "parts": parts})
             last = type(message)
-    return [one for content in contents for one in _images_apart(content)]
-
-
-def _images_apart(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the results, then their images: a turn must have as many parts as calls. Source: gemini-cli#16135."""
-    for are_results in (True, False):
-        if parts := [part for part in content["parts"] if ("functionResponse" in part) is are_results]:
-            yield {**content, "parts": parts}
+    return contents
 
 
 def _file(part: ImagePart | FilePart) -> dict[str, Any]:

@@ -281,7 +281,8 @@ def _code_and_delay(reported: ErrorInStream | None) -> tuple[str | None, float |
     details, status = items_of(said.get("details")), text_of(said.get("status"))
     reasons = [text_of(one.get("reason")) for one in details]
     delays = [re.fullmatch(r"(\d+(?:\.\d+)?)s", text_of(one.get("retryDelay"))) for one in details]
-    code = _WRONG_KEY if _WRONG_KEY in reasons else status if status.isupper() else reported.code
+    own = None if (reported.code or "").isdecimal() else reported.code
+    code = _WRONG_KEY if _WRONG_KEY in reasons else own or status or reported.code
     return code, next((float(delay[1]) for delay in delays if delay), None)
 
 

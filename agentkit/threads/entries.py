@@ -73,8 +73,12 @@ def waits_for(body: Body, tool: BoundTool | None, reason: str = "") -> dict[str,
 
 
 def edited_call(body: Body, call: ToolCall) -> dict[str, Any]:
-    """A stored call with a person's changes; the model's own text is kept while its response grows."""
-    edited = {name: value for name, value in body.items() if name != UNGUARDED} | call_to_json(call)
+    """A stored call with a person's changes; the model's own text is kept while its response grows.
+
+    Its key is another one: what was started with the arguments before is not repeated.
+    """
+    rest = {name: value for name, value in body.items() if name != UNGUARDED}
+    edited = {**rest, **call_to_json(call), **({"key": secrets.token_hex(16)} if "key" in body else {})}
     return {"written": body, **edited} if "before" in body else edited
 
 

@@ -98,10 +98,10 @@ def test_a_background_command_that_ends_unseen_or_is_killed_leaves_none(shell: S
 @pytest.mark.parametrize("sandbox", ["bwrap", "landlock"])
 def test_between_two_calls_nothing_of_a_kept_interpreter_runs(sandbox: str, tmp_path: Path) -> None:
     tool = Python(tmp_path, sandbox=sandbox, keep_state=True)
-    code = "import os, threading, time\nthreading.Timer(0.02, lambda: open('thread', 'x')).start()\n"
-    code += "if os.fork() == 0:\n    os.setsid(); time.sleep(0.02); open('process', 'x'); time.sleep(99)"
+    code = "import os, threading, time\nthreading.Timer(1, lambda: open('thread', 'x')).start()\n"
+    code += "if os.fork() == 0:\n    os.setsid(); time.sleep(1); open('process', 'x'); time.sleep(99)"
     asyncio.run(tool.python(code))
-    time.sleep(0.05)
+    time.sleep(1.1)
     assert os.listdir(tmp_path) == []
     asyncio.run(tool.python("while len(os.listdir()) < 2: pass"))
     assert sorted(os.listdir(tmp_path)) == ["process", "thread"]

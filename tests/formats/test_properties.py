@@ -182,7 +182,7 @@ def test_what_is_rendered_is_read_back(format: Format) -> None:
         except FormatError:
             return  # refused, not altered
         before, after = (re.sub(r"[^\w ]", "", text) for text in (before, after))  # nothing that opens or quotes
-        got = calls_of(formats.parse(before + text + after, format, TOOLS))
+        got = calls_of(formats.parse(f"{before}{text}\n{after}", format, TOOLS))
         assert [name for name, _ in got] == [c.name for c in calls]
         assert all(a.keys() == c.arguments.keys() for (_, a), c in zip(got, calls, strict=True))
         assert all(same(a[k], c.arguments[k]) for (_, a), c in zip(got, calls, strict=True) for k in a)

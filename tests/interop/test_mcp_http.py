@@ -12,15 +12,18 @@ import pytest
 
 pytest.importorskip("mcp", reason="the official SDK is not installed: agentkit-calls[mcp]")
 
+from mcp import MCPError
 from mcp_http import Faulty, faulty, process, served
 from mcp_kit import acall, call
+from mcp_types import METHOD_NOT_FOUND
 
 from agentkit import ToolRegistry
 from agentkit.errors import ConfigError
 from agentkit.interop.mcp import MCPTools
 from agentkit.interop.mcp.endpoints import endpoint
+from agentkit.interop.mcp.http_transport import NOT_FOUND
 from agentkit.interop.mcp.mcp_options import MCPOptions
-from agentkit.interop.mcp.session import CallFailed, Session
+from agentkit.interop.mcp.session import CallFailed, Session, all_pages
 
 CANARY = "canary-7f3a9b21c4"
 
@@ -38,6 +41,14 @@ def test_an_address_without_a_server_says_what_to_look_at() -> None:
 
     with served([look]) as url, pytest.raises(ConfigError, match=r"404 Not Found .* often ends in /mcp\)"):
         ToolRegistry(MCPTools(url.removesuffix("/mcp"), name="x"))
+
+
+def test_a_404_is_not_an_empty_list() -> None:
+    async def page(cursor: str | None) -> None:
+        raise MCPError(METHOD_NOT_FOUND, "not here", NOT_FOUND)
+
+    with pytest.raises(MCPError, match="not here"):
+        asyncio.run(all_pages(page, "tools"))
 
 
 @pytest.mark.soak

@@ -156,6 +156,11 @@ def no_number() -> Spot:
     return Spot(1.5, math.nan)
 
 
+def raw() -> dict[str, bytes]:
+    """Bytes that are no text."""
+    return {"a": b"\xff"}
+
+
 def many() -> Iterator[int]:
     """Several values."""
     return iter([1])
@@ -170,6 +175,7 @@ OTHER = "the tool has run, but this result does not have the type that the tool 
         (tree, {"result": {"length": 1.0, "joined": [{"length": 2.0, "joined": []}]}}),
         (names, {"result": ["a", "b"]}),
         (rows, {"result": [{"rowId": 1}]}),
+        (raw, {"a": "/w=="}),
         (wrong, OTHER),
         (no_number, OTHER),
     ],

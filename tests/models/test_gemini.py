@@ -117,8 +117,7 @@ def test_a_conversation() -> None:
     assert sent(said, name="gemini-2.5-pro")["contents"] == [
         before,
         {"role": "model", "parts": [{"text": "I draw."}, drawing, pinging]},
-        {"role": "user", "parts": [{"functionResponse": drawn}, refused]},
-        {"role": "user", "parts": [png]},
+        {"role": "user", "parts": [{"functionResponse": drawn}, png, refused]},
         thanks,
     ]
 

@@ -12,6 +12,7 @@ from agentkit.errors import ConfigError, ThreadBusy, ThreadNotFound
 from agentkit.events import ToolStarted
 from agentkit.messages import user
 from agentkit.testing import ScriptedModel
+from agentkit.threads.entries import edited_call, planned_call
 
 pytestmark = pytest.mark.anyio
 
@@ -77,6 +78,16 @@ async def test_an_edit_that_the_tool_does_not_take_is_refused_and_can_be_made_ag
     await threads.approve(thread, "c1", arguments={"amount": 4})
     result = await threads.run_thread(thread, model=ScriptedModel(["Done."]))
     assert "refunded 4" in str(result.messages[2])
+
+
+def test_an_edited_call_has_another_key() -> None:
+    """A service that has seen the first key would answer for the arguments that came with it."""
+    call = planned_call(ToolCall("c1", "pay", {"amount": 5}), idempotent=True)
+    edited = edited_call(call, ToolCall("c1", "pay", {"amount": 4}))
+    assert edited["key"] != call["key"]
+    assert {**edited, "key": call["key"]} == planned_call(ToolCall("c1", "pay", {"amount": 4}), idempotent=True) | {
+        "key": call["key"]
+    }
 
 
 @pytest.mark.parametrize("approved", [True, False])

@@ -28,6 +28,9 @@ REFUSED: Final = -32_092
 """An error code for a request that the server has refused by its status."""
 
 _METHOD_NOT_FOUND: Final = -32_601
+
+NOT_FOUND: Final = {"status": 404}
+"""The data of an error that is the server's HTTP 404, and not its word that it has no such method."""
 _SAID: Final = 100_000  # bytes that are read of the body of a refusal
 _ATTEMPTS: Final = 4  # connections tried for one request, with pauses of 0.1 s, 0.2 s, …: a busy server refuses some
 _SECONDS: Final = 10.0  # for one attempt to connect
@@ -137,7 +140,8 @@ class GuardedTransport(EnteredAsync, httpx2.AsyncBaseTransport):
         code = LOST if response.status_code >= 500 else REFUSED
         if response.status_code == 404:  # with the code by which the SDK tries the older protocol
             code, status = _METHOD_NOT_FOUND, f"{status} (the URL of an MCP server often ends in /mcp)"
-        return self._error(request, code, f"{status}: {why:.500}" if why else status)
+        data = NOT_FOUND if response.status_code == 404 else None
+        return self._error(request, code, f"{status}: {why:.500}" if why else status, data)
 
     def _error(self, request: httpx2.Request, code: int, message: str, data: Any = None) -> httpx2.Response:
         """An answer that says what went wrong, in the form of the request."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import AsyncIterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
@@ -38,7 +39,9 @@ class ReturnedType:
 
     def structure(self, output: Any) -> dict[str, Any] | None:
         """Return a tool's output as structured content; None if it does not have the declared type."""
-        value = plain(self.adapter.dump_python(output, mode="json", by_alias=True, fallback=str, warnings=False))
+        with suppress(Exception):  # what its type cannot write, or its author's serializer fails at
+            output = self.adapter.dump_python(output, mode="json", by_alias=True, fallback=str, warnings=False)
+        value = plain(output)
         value = {RESULT: value} if self.wrapped else value
         return value if self.checker.is_valid(value) else None
 

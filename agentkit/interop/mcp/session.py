@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 from agentkit.checks.unicode import clean_json
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, safe_words
 from agentkit.interop.mcp.handlers import elicitation_callback, sampling_callback
-from agentkit.interop.mcp.http_transport import LOST, UNSENT, http_streams
+from agentkit.interop.mcp.http_transport import LOST, NOT_FOUND, UNSENT, http_streams
 from agentkit.interop.mcp.local_transport import LocalProcess
 from agentkit.interop.mcp.mcp_options import MCPOptions
 from agentkit.interop.mcp.message_filter import LISTED, Unfit, fault, filter_messages
@@ -295,7 +295,7 @@ async def all_pages(page_of: Callable[..., Awaitable[Any]], field: str) -> list[
         try:
             page = await page_of(cursor=cursor)
         except MCPError as e:
-            if e.code != METHOD_NOT_FOUND:
+            if e.code != METHOD_NOT_FOUND or e.error.data == NOT_FOUND or found:
                 raise
             return found
         found += getattr(page, field)
@@ -310,7 +310,9 @@ def _said(error: Any) -> str:
     """An error answer in words, with the data that the server sent with it."""
     said = str(error) if error.message else f"the MCP server answered with the error {error.code}, without a message"
     data = error.error.data
-    return said if data is None else f"{said}: {data if isinstance(data, str) else json.dumps(clean_json(data))}"
+    if data in (None, NOT_FOUND):
+        return said
+    return f"{said}: {data if isinstance(data, str) else json.dumps(clean_json(data))}"
 
 
 def _seen(task: asyncio.Task[Any]) -> None:

@@ -92,7 +92,7 @@ class PostgresStore(SqlStore):
         return {"write": server, "read": server, "statement": server}
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)  # its options have a password
 class PoolThread:
     """The thread, its loop and the pool of connections."""
 
