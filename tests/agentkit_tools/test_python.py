@@ -362,7 +362,8 @@ def test_a_collected_tool_leaves_no_thread_and_no_folder() -> None:
     del tool, unused
     gc.collect()
     assert [folder.exists() for folder in folders] == [False, False]
-    assert set(threading.enumerate()) <= threads  # one of an earlier test may have ended by now
+    left = {thread for thread in set(threading.enumerate()) - threads if not thread.name.startswith("asyncio_")}
+    assert left == set()  # a worker of the loop that all tools share is not the tool's
 
 
 def test_what_cannot_be_imported_in_advance_is_said() -> None:
