@@ -217,6 +217,7 @@ def test_a_model_reads_the_structured_content_that_the_text_does_not_say(memo: M
         (["sunny"], {"result": "sunny"}, ["sunny"]),
         (["a", "b"], {"result": ["a", "b"]}, ["a", "b"]),
         (["[1, 2]"], {"result": [1, 2]}, ["[1, 2]"]),
+        (["hello"], {"content": "hello"}, ["hello"]),  # the reference server for files
         (["3"], {"result": 4}, ["3", '\n{"result": 4}']),
         (["Found."], {"rows": 2}, ["Found.", '\n{"rows": 2}']),
     ],

@@ -93,12 +93,15 @@ def _is_json_of(texts: list[str], structured: Any) -> bool:
 
 
 def _repeats(texts: list[str], structured: Any) -> bool:
-    """Say if the text says all of the structured content, maybe without the object that SDKs put around a value."""
+    """Say if the text says all of the structured content, maybe without the object that servers put around a value.
+
+    The official SDKs' key is `result`, that of the reference server for files `content`.
+    """
     if _is_json_of(texts, structured):
         return True
-    if not (isinstance(structured, Mapping) and structured.keys() == {"result"}):
+    if not (isinstance(structured, Mapping) and len(structured) == 1):
         return False
-    value = structured["result"]
+    (value,) = structured.values()
     each = value if isinstance(value, list) and len(value) == len(texts) != 1 else [value]
     return len(each) == len(texts) and all(
         text == one or _is_json_of([text], one) for text, one in zip(texts, each, strict=True)
