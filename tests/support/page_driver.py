@@ -106,7 +106,7 @@ class Tab:
         """Send a message, and wait until the page shows that it is answered, or was."""
         before = self.page.locator("article.user").count()
         self.send(text)
-        self._until(lambda: self.page.evaluate(ANSWERED, before), f"a run that answers {text!r}")
+        self.until(lambda: self.page.evaluate(ANSWERED, before), f"a run that answers {text!r}")
 
     def send(self, text: str) -> None:
         """Send a message, and wait for nothing."""
@@ -159,7 +159,7 @@ class Tab:
         """Wait until nothing runs; calls may wait for her."""
         stop = self.page.get_by_role("button", name="Stop", exact=True)
         waiting = self.page.get_by_role("button", name=re.compile("waiting for you$"))
-        self._until(lambda: waiting.is_visible() or not stop.is_visible(), "rest")
+        self.until(lambda: waiting.is_visible() or not stop.is_visible(), "rest")
 
     def card(self, name: str, nth: int = 0) -> Card:
         """The nth card of a tool's calls."""
@@ -173,9 +173,10 @@ class Tab:
 
     def has_cards(self, *wanted: tuple[str, str]) -> None:
         """Wait until these are the tools and states of all cards."""
-        self._until(lambda: self.cards() == list(wanted), f"the cards {list(wanted)}")
+        self.until(lambda: self.cards() == list(wanted), f"the cards {list(wanted)}")
 
-    def _until(self, holds: Callable[[], bool], wanted: str) -> None:
+    def until(self, holds: Callable[[], bool], wanted: str) -> None:
+        """Wait until this holds; if it does not, say what was wanted and what the page shows."""
         end = time.monotonic() + SECONDS
         while not holds():
             if time.monotonic() > end:
