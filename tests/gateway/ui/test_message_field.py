@@ -209,15 +209,22 @@ def test_a_refused_message_can_be_edited(server: PageServer, tabs: Tabs) -> None
     tab = started(tabs)
     refusal = json.dumps({"error": {"message": "This message is too long.", "code": "too_long"}})
     tab.page.route("**/messages", lambda route: route.fulfill(status=413, body=refusal))
-    tab.page.locator("#files").set_input_files(
-        [{"name": "a.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.7"}]
-    )
-    expect(tab.page.get_by_role("button", name="Remove a.pdf")).to_be_visible()
+    files = [("a.png", "image/png", PNG), ("b.txt", "text/plain", b"one")]
+    tab.page.locator("#files").set_input_files([{"name": n, "mimeType": m, "buffer": b} for n, m, b in files])
+    expect(tab.page.get_by_role("button", name="Remove b.txt")).to_be_visible()
     tab.send("very long")
-    expect(tab.page.get_by_text("a.pdf · very long")).to_be_visible()
+    expect(tab.page.get_by_text("a.png · b.txt · very long")).to_be_visible()
     expect(tab.page.get_by_text("Not sent: This message is too long.")).to_be_visible()
+    tab.box.fill("and more")
     tab.press("Edit")
-    expect(tab.box).to_have_value("very long")
+    expect(tab.box).to_have_value("very long\nand more")
+    tab.page.unroute("**/messages")
+    tab.say("what is in them?")
+    tab.sees("You said b.txt:.")  # its first text
+    message = tab.page.locator("article.user").last
+    expect(message.locator("img")).to_be_visible()
+    expect(message).to_contain_text("b.txt")
+    expect(message).to_contain_text("what is in them?")
 
 
 # ---------------------------------------------------------------- connection

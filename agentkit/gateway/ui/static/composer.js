@@ -29,8 +29,11 @@ async function partOf(file) {
 	return { type: "text", text: `${name}:\n${fence}\n${text}${text.endsWith("\n") ? "" : "\n"}${fence}\n` };
 }
 
+const bytesOf = ({ text, source }) => text?.length ?? source.value.length * 0.75;
+const nameOf = ({ text, metadata }) => metadata?.name ?? text.split(":\n", 1)[0];
+
 export class Composer {
-	attachments = []; // {file, part}
+	attachments = []; // parts of the message
 	thread = null;
 	last = ""; // the person's last message in this thread
 	mode = { live: false, waiting: 0, queued: 0, closed: "" };
@@ -69,7 +72,7 @@ export class Composer {
 		if (type === "drop") this.attach([...dataTransfer.files]);
 	}
 
-	// Another thread: its draft, and no attachment of the one before.
+	// Another thread, and its draft.
 	open(thread) {
 		this.thread = thread;
 		this.last = "";
@@ -114,46 +117,49 @@ export class Composer {
 
 	get content() {
 		const text = this.text.value.trim();
-		if (!this.attachments.length) return text;
-		return [...this.attachments.map(({ part }) => part), ...(text ? [{ type: "text", text }] : [])];
+		return [...this.attachments, ...(text ? [{ type: "text", text }] : [])];
+	}
+
+	// A message that was not sent comes back, before what is written here now.
+	takeBack(content) {
+		const [last] = content.slice(-1);
+		this.attached([...content.slice(0, last.text ? -1 : undefined), ...this.attachments]);
+		this.put([last.text, this.text.value].filter(Boolean).join("\n"));
 	}
 
 	async submit() {
 		const { content } = this;
 		if (!content.length || this.mode.closed) return;
-		const [text, attachments] = [this.text.value, this.attachments];
 		this.attached([]);
 		this.put("");
 		try {
 			await this.send(content);
 		} catch (error) {
-			this.attached(attachments);
-			this.put(text);
+			this.takeBack(content);
 			this.notify(error.message);
 		}
 	}
 
 	async attach(files) {
 		for (const file of files) {
-			const sum = this.attachments.reduce((bytes, { file: { size } }) => bytes + size, file.size);
+			const sum = this.attachments.reduce((bytes, part) => bytes + bytesOf(part), file.size);
 			const part = sum <= MOST ? await partOf(file) : null;
-			if (part) this.attached([...this.attachments, { file, part }]);
-			else if (sum > MOST) this.notify(`${file.name}: 10 MB at most for the attachments of one message.`);
-			else this.notify(`${file.name}: only images, PDF, audio, video and text.`);
+			if (part) this.attached([...this.attachments, part]);
+			else this.notify(`${file.name}: ${sum > MOST ? "10 MB at most for the attachments of one message" : "only images, PDF, audio, video and text"}.`);
 		}
 		if (files.length) say(`${this.attachments.length} attached`);
 	}
 
 	attached(attachments) {
 		this.attachments = attachments;
-		const rows = attachments.map((item) => {
-			const { file, part } = item;
+		const rows = attachments.map((part) => {
 			const remove = () => {
-				this.attached(this.attachments.filter((each) => each !== item));
+				this.attached(this.attachments.filter((each) => each !== part));
 				this.text.focus();
 			};
-			const image = part.type === "image" && make("img", { src: `data:${file.type};base64,${part.source.value}`, alt: "" });
-			return make("li", {}, image, make("span", {}, file.name), button(icon("close"), remove, { class: "icon", "aria-label": `Remove ${file.name}` }));
+			const image = part.type === "image" && make("img", { src: `data:${part.source.mimeType};base64,${part.source.value}`, alt: "" });
+			const name = nameOf(part);
+			return make("li", {}, image, make("span", {}, name), button(icon("close"), remove, { class: "icon", "aria-label": `Remove ${name}` }));
 		});
 		$("attachments").replaceChildren(...rows);
 		$("attachments").hidden = !rows.length;
@@ -180,14 +186,16 @@ export class Composer {
 		this.text.disabled = Boolean(closed);
 	}
 
-	drawOutbox(items, { again, edit }) {
-		const rows = items.map((item) => {
+	drawOutbox(outbox) {
+		const edit = (item) => {
+			outbox.remove(item);
+			this.takeBack(item.content);
+		};
+		const rows = outbox.items.filter(({ thread }) => thread === this.thread).map((item) => {
 			const { content, error } = item;
-			const text = typeof content === "string" ? content : content.map((part) => part.text ?? part.metadata.name).join(" · ");
 			const action = (name, run) => error && button(name, () => run(item), { class: "quiet" });
-			const state = make("span", {}, error ? `Not sent: ${error}` : "Sending…");
-			const name = make("span", { class: "name" }, text);
-			return make("li", { class: error && "refused" }, name, state, action("Try again", again), action("Edit", edit));
+			const name = make("span", { class: "name" }, content.map(nameOf).join(" · "));
+			return make("li", { class: error && "refused" }, name, error ? `Not sent: ${error}` : "Sending…", action("Try again", outbox.again), action("Edit", edit));
 		});
 		$("outbox").replaceChildren(...rows);
 		$("outbox").hidden = !rows.length;

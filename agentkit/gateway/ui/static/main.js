@@ -54,7 +54,7 @@ const conversation = new Conversation(
 	{ onChange: draw },
 );
 
-const outbox = new Outbox({ deliver: (thread, message) => api.send(thread, message), changed: drawOutbox });
+const outbox = new Outbox({ deliver: (thread, message) => api.send(thread, message), changed: () => composer.drawOutbox(outbox) });
 
 let created = null; // the thread that the first message opens
 
@@ -74,15 +74,6 @@ const composer = new Composer({
 });
 
 const header = new Header({ change, exportAs, fork: () => fork(), remove });
-
-function drawOutbox() {
-	const items = outbox.items.filter(({ thread }) => thread === page.id);
-	const edit = (item) => {
-		outbox.remove(item);
-		composer.put(textOf(item.content));
-	};
-	composer.drawOutbox(items, { again: (item) => outbox.again(item), edit });
-}
 
 async function copy(text) {
 	if (navigator.clipboard) return navigator.clipboard.writeText(text);
@@ -234,7 +225,7 @@ function open(id) {
 	conversation.reset();
 	composer.open(id);
 	list.mark(id);
-	drawOutbox();
+	composer.drawOutbox(outbox);
 	draw();
 	const here = (run) => (value) => id === page.id && run(value);
 	if (id) page.stream = follow(id, { onEvent: here(hear), onStatus: here(heardStatus) });

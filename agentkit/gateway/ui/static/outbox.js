@@ -21,11 +21,11 @@ export class Outbox {
 		return this.flush();
 	}
 
-	again(item) {
+	again = (item) => {
 		item.error = "";
 		this.note();
 		return this.flush();
-	}
+	};
 
 	remove(item) {
 		this.items = this.items.filter((each) => each !== item);
