@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from agentkit.formats.atoms import PROSE, exact
+from agentkit.formats.control import MARK
 from agentkit.formats.format import Name, NameTag, Pairs, Section, Shape, Tag, TagParameters, edge
 from agentkit.formats.reader import Delimiter, Search, any_beginning, beginnings, may_begin, pattern
 from agentkit.formats.tags import SPACES, TAG_PART, closing_tag, opening_tag
@@ -130,7 +131,7 @@ def _fragment(mark: str) -> str:
     if _SPECIAL(mark):
         enough = max(5, len(mark) * 2 // 3)  # Gemma's `<|"|>` is no longer
         most = re.escape(mark[:enough])
-        return f"{most}|{re.escape(mark[1:])}" if len(mark) > enough else most
+        return f"{most}|(?<!{MARK}){re.escape(mark[1:])}" if len(mark) > enough else most  # a marked one is a quote
     if (tag := _PLAIN_TAG(mark)) is None:
         return re.escape(mark)
     name = tag["name"]
