@@ -6,7 +6,6 @@ Knows the declarations, but neither the tools nor the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Final
 
@@ -19,7 +18,6 @@ from agentkit.formats.format import (
     Shape,
     Tag,
 )
-from agentkit.formats.format import edge as edge_text
 from agentkit.formats.reader import Delimiter, any_beginning, any_of, beginnings, literal, pattern
 from agentkit.formats.tags import closing, tag
 
@@ -71,15 +69,14 @@ def closers(format: Format) -> tuple[str | Tag, ...]:
     """Return the edges that end calls of this format, and the turn after them."""
     found: dict[str | Tag, None] = dict.fromkeys(format.ends)
     for shape in format.shapes:
-        edges = [shape.call[-1], shape.section.close if shape.section is not None else ""]
-        found |= dict.fromkeys(e for e in edges if isinstance(e, str | Tag) and _closes(e) and len(shape.call) > 1)
+        found |= dict.fromkeys(closers_of(shape))
     return tuple(sorted(found, key=lambda edge: -len(edge if isinstance(edge, str) else edge.name)))
 
 
-def is_unclosed(text: str, closers_of: Mapping[str, Sequence[str | Tag]]) -> bool:
-    """Return True if a call at a text's start does not end in it; False if these formats' calls have no such end."""
-    ends = [edge_text(edge).strip().removesuffix(">") for own in closers_of.values() for edge in own]
-    return bool(ends) and not any(end in text for end in ends)
+def closers_of(shape: Shape) -> list[str | Tag]:
+    """Return the edges that end calls of one shape."""
+    edges = [shape.call[-1], shape.section.close if shape.section is not None else ""] if len(shape.call) > 1 else []
+    return [edge for edge in edges if isinstance(edge, str | Tag) and _closes(edge)]
 
 
 def _closes(edge: str | Tag) -> bool:

@@ -60,7 +60,7 @@ def answer_lost_call(calls: Calls, entries: Sequence[Opener]) -> Generator[None,
     again = (length for sure, length, opener in found if sure and _is_markup(r, opener, length))
     if markup := max(again, default=0):
         calls.emit_before()
-        r.emit(Markup, r.at + markup)
+        r.emit(Markup, r.at + markup + r.buf.startswith(">", r.at + markup))
         return True
     named = _names_a_tool(calls.openers, entry)(rest)
     cut = r.ended and r.at + size + len(rest) == len(r.buf) and (_is_cut(entry, rest, named) or r.cut > r.offset + size)

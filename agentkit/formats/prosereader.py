@@ -10,8 +10,8 @@ from collections.abc import Generator
 from typing import Final
 
 from agentkit.events import Text
-from agentkit.formats.edges import is_unclosed
-from agentkit.formats.format import Shape
+from agentkit.formats.edges import closers_of
+from agentkit.formats.format import Shape, edge
 from agentkit.formats.openers import TAG, LineStart, Opener, Openers
 from agentkit.formats.other_json import BARE_LIST, JSON_REPLY, OTHER_JSON, OtherJson, wraps_calls
 from agentkit.formats.prose_state import ProseState
@@ -144,7 +144,7 @@ class ProseReader(ProseState):
         if named and self.line_tried != r.offset:
             self.line_tried = r.offset
             self.emit_taken(space)
-            shown = r.offset < 0 or (yield from self._is_in_span())
+            shown = r.offset < 0 or (yield from self._is_in_span(line.entries))
             return [] if shown else line.entries
         lines = space.rfind("\n") + 1  # whole lines of white space: not examined again
         self.emit_taken(space[:lines])
@@ -210,7 +210,7 @@ class ProseReader(ProseState):
         if not aside and r.buf.startswith("<", r.at) and (table.tags or (not entries and loose(r.buf, r.at))):
             found = yield from r.sees(TAG)
             entries += table.at_tag(found, loose=not entries) if found else ()
-        if entries and (yield from self._is_in_span()):
+        if entries and (yield from self._is_in_span(entries)):
             return []
         return entries if self.other is None else self._in_other_json(entries, self.other)
 
@@ -235,7 +235,7 @@ class ProseReader(ProseState):
         self.note_cut()
         self.emit_text(r.at + 1)
 
-    def _is_in_span(self) -> Generator[None, None, bool]:
+    def _is_in_span(self, entries: list[Opener]) -> Generator[None, None, bool]:
         """Return True if this is in a code span or fence that is closed later; otherwise its marks are only characters.
 
         If the text ends first, or long text follows, a span counts as closed if it opens in this line. A span of an
@@ -248,13 +248,14 @@ class ProseReader(ProseState):
         if not in_line and not spans.paragraph.waiting:
             return (yield from self._is_in_fence())
         lengths = "|".join(f"`{{{n}}}" for n in sorted(spans.closers if in_line else spans.paragraph.waiting))
+        begins_line = not in_line and quoting.blank
         closing = re.compile(rf"(?<!`)(?P<run>{lengths})(?!`)|\n[ \t\r]{{0,64}}\n")
         found = yield from self._ahead(closing)
         if found is None and in_line:
             spans.closing = max(spans.closers) if len(r.buf) < r.at + _SPAN else 0  # to the text's last line
             return True
-        line, ends = not in_line and quoting.blank and found, self.openers.table.closers
-        if found is None or found["run"] is None or (line and is_unclosed(r.buf[r.at : line.start()], ends)):
+        text = r.buf[r.at : found.start()] if found is not None and begins_line else ""
+        if found is None or found["run"] is None or (text and any(_is_unclosed(text, entry) for entry in entries)):
             quoting.no_span()
             return (yield from self._is_in_fence())
         if in_line:
@@ -302,6 +303,14 @@ class ProseReader(ProseState):
         """Consume up to `end` without an event; returns the consumed text."""
         taken, self.r.at = self.r.buf[self.r.at : end], end
         return taken
+
+
+def _is_unclosed(text: str, entry: Opener) -> bool:
+    """Return True if a call at this text's start does not end in it; False if such a call has no end of its own."""
+    if entry.tool is not None and entry.tool.element is not None:
+        return re.search(rf"\A<[^>]*/>|</{re.escape(entry.tool.element.tag)}", text, re.IGNORECASE) is None
+    ends = [edge(end).strip().removesuffix(">") for end in closers_of(entry.shape)]
+    return bool(ends) and not any(end in text for end in ends)
 
 
 def _is_bare(entry: Opener) -> bool:

@@ -76,7 +76,7 @@ class ValueEnd:
 
     def find_markup(self, text: str) -> re.Match[str] | None:
         """Return a fragment of this kind of call's markup in a text."""
-        return markup_search(self.marks)(text)
+        return markup_search(self.marks, self.what)(text)
 
     def has_markup(self, text: str) -> bool:
         """Return True if a text contains markup of this kind of call: it is written in CDATA then."""
@@ -114,24 +114,36 @@ def markup_of(*literals: str) -> tuple[str, ...]:
 
 
 @lru_cache(4096)
-def markup_search(marks: tuple[str, ...]) -> Search:
+def markup_search(marks: tuple[str, ...], closing: str = "") -> Search:
     """Return a search for these literals, in any case: a tag up to its name's end, or up to its interruption."""
-    return re.compile("|".join(map(_fragment, dict.fromkeys(marks))) or "(?!)", re.IGNORECASE).search
+    either = "|".join(_fragment(mark, closing) for mark in dict.fromkeys(marks))
+    return re.compile(either or "(?!)", re.IGNORECASE).search
 
 
 _PLAIN_TAG: Final = re.compile(r"<(?P<slash>/?)(?P<name>[\w.:-]+)>?").fullmatch
 _SPECIAL: Final = re.compile(r"[|｜]|\]<").search
 
 
-def _fragment(mark: str) -> str:
+def fragments_of(mark: str, closing: str = "") -> tuple[str, ...]:
+    """Return what is most of a special token, with a bar: it without its end, or without its first character.
+
+    No part of the value's closing is one: a grammar cannot forbid it.
+    """
+    if not _SPECIAL(mark) or mark == closing:
+        return (mark,)
+    start, end = mark[: max(5, len(mark) * 2 // 3)], mark[1:]  # Gemma's `<|"|>` is no longer than 5
+    parts = (*[start] * bool(_SPECIAL(start)), *[end] * (len(end) >= 5)) or (mark,)
+    return tuple(part for part in parts if part not in closing)
+
+
+def _fragment(mark: str, closing: str) -> str:
     """Return a pattern for a literal or most of it: a tag without `>`, a special token without its end or start.
 
     A closing tag is also recognized if it stops at a line's end, another tag or the value's end, or lacks one letter.
     """
     if _SPECIAL(mark):
-        enough = max(5, len(mark) * 2 // 3)  # Gemma's `<|"|>` is no longer
-        most = re.escape(mark[:enough])
-        return f"{most}|(?<!{MARK}){re.escape(mark[1:])}" if len(mark) > enough else most  # a marked one is a quote
+        parts = "|".join(map(re.escape, fragments_of(mark, closing)))
+        return f"(?<!{MARK})(?:{parts or '(?!)'})"  # a marked token is a quote
     if (tag := _PLAIN_TAG(mark)) is None:
         return re.escape(mark)
     name = tag["name"]

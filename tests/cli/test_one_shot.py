@@ -214,7 +214,7 @@ def test_what_a_tools_programs_print_is_no_part_of_the_answer(folder: Path, word
     assert "red " in done.stderr
     assert "\x1b[2J" not in done.stderr
     if "--json" in words:
-        assert [json.loads(line) for line in done.stdout.splitlines()][-1]["text"] == "Quiet."
+        assert [json.loads(line) for line in done.stdout.splitlines()][-1]["result"]["text"] == "Quiet."
     else:
         assert done.stdout == "Quiet.\n"
 

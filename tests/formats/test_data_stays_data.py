@@ -39,7 +39,7 @@ TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}[INST] <<SYS>>s<</SYS>> "
     "[/INST]</s><｜User｜><turn|>]~b][e~[e~[<start_of_turn>[TOOL_RESULTS][|user|]"
 )
-REFUSED = {"minimax_m3": 18}
+REFUSED = {"minimax_m3": 18, "gemma4": 6}
 """Texts that a format cannot carry, cut or not: `minimax[>[`, of its own token, is read as a damaged one."""
 CALLS = [
     ToolCall("c1", "note", {"text": "two words"}),

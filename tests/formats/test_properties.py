@@ -145,12 +145,15 @@ def test_any_cutting_gives_the_same_events(format: Format) -> None:
 @pytest.mark.share(4)
 @every_format
 def test_a_call_that_is_cut_anywhere_is_truncated_or_whole(format: Format) -> None:
+    """DeepSeek V3's call of a cut name is one of V3.1's, of `function`, whose arguments are no JSON."""
+
     def rule(calls: list[ToolCall]) -> None:
         text = written(format, *calls)
         whole = calls_of(formats.parse(text, format, TOOLS))
         for at in range(0, len(text) + 1, len(text) // 200 + 1):
             events = formats.parse(text[:at], format, TOOLS)
-            assert {e.code for e in events if isinstance(e, CallError)} <= {"truncated_call"}
+            errors = {e.code for e in events if isinstance(e, CallError)}
+            assert errors <= {"truncated_call"} or (format.name == "deepseek_v3" and errors == {"invalid_json"})
             assert (ended := calls_of(events)) == whole[: len(ended)]  # with its last literal or without
 
     calls = st.lists(one_call, min_size=1, max_size=2)

@@ -64,8 +64,8 @@ def read_tag(r: Reader, call: CallReader, part: Tag) -> Wait:
 
 
 def missing_error(r: Reader, wanted: str, code: ErrorCode = "invalid_json") -> Damage:
-    """Return the error for text other than the wanted one, or for the text's end, which may cut a word."""
-    if r.at >= len(r.buf) or (r.ended and _LAST_WORD(r.buf, r.at)):
+    """Return the error for text other than the wanted one, or for the text's end."""
+    if r.at >= len(r.buf):
         return Damage("truncated_call", f"the text ended before {wanted}", r.offset, ended=True)
     return Damage(code, f"expected {wanted}", r.offset, got=True)
 
@@ -126,7 +126,6 @@ def ends_of_name(parts: tuple[FormatPart, ...]) -> tuple[str, ...]:
     return tuple(ends)
 
 
-_LAST_WORD = re.compile(r"[\w.-]+\Z").match
 _IN_NO_NAME = re.compile(r"[<>{}\[\]()\"'`,;=]").search
 _IN_NO_ATTRIBUTE = re.compile(r"[<>\"]").search
 _NAME = re.compile(r"[^\s<>{}\[\]()\"'`,;=]{1,256}\Z")

@@ -11,7 +11,7 @@ from agentkit.formats.format import (
     Pairs,
     TagParameters,
 )
-from agentkit.formats.valueends import end_of_value
+from agentkit.formats.valueends import end_of_value, fragments_of
 from agentkit.grammar.arguments_as_rules import CallRules, typed_value, value
 from agentkit.grammar.part_rules import KEY, PartRules
 from agentkit.grammar.rules import Exclusion, Rule, seq
@@ -20,7 +20,8 @@ from agentkit.grammar.rules import Exclusion, Rule, seq
 def _refused_markup(w: CallRules, part: TagParameters | Pairs) -> tuple[Exclusion, ...]:
     """Return the markup that the reader refuses in a value: all of its kind, but for the beginning of its closing."""
     end = end_of_value(w.format.shapes[0], part)
-    marks = (mark for mark in end.marks if mark == end.what or not end.what.startswith(mark))
+    parts = dict.fromkeys(part for mark in end.marks for part in fragments_of(mark, end.what))
+    marks = (part for part in parts if part == end.what or not end.what.startswith(part))
     return tuple(Exclusion(m.removesuffix(">"), tag=True) if _TAG(m) else Exclusion(m, cases=True) for m in marks)
 
 
