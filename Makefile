@@ -36,7 +36,7 @@ CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
 DOCS := $(VENV)/.docs
 
-.PHONY: help demo test soak peers peers-install peers-test lint format types docs bench real clean
+.PHONY: help demo test cases soak peers peers-install peers-test lint format types docs bench real clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 10
@@ -60,12 +60,16 @@ demo: $(CORE) ## one tool class, called by a JSON-calling and an XML-calling mod
 
 # Hundreds of tests start a Python of their own: it reads bytecode, also where a container's image says to write none and
 # uv, which compiles nothing, installed.
-test soak: export PYTHONDONTWRITEBYTECODE :=
+test cases soak: export PYTHONDONTWRITEBYTECODE :=
 
 # One process more than there are processors: a fifth of the suite's time is waiting.
 test: $(DEV) ## the whole suite; narrow it with TESTS=tests/test_x.py and PYTEST_ARGS=-x
 	@$(BIN)/python -m pytest -q -n $$(( $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1 )) --dist worksteal \
 		$(PYTEST_ARGS) $(TESTS)
+
+# Most cases that differ in the format alone run nowhere else: before a release, and after a change of the reader.
+cases: $(DEV) ## every case, long or left out of the suite, once: about an hour
+	@$(BIN)/python -m pytest -q -n auto --dist worksteal -m "soak or not soak" --timeout=1800 $(PYTEST_ARGS) tests
 
 soak: $(DEV) ## the long runs: every corpus, every property on 300 examples, 1,000 kills
 	@AGENTKIT_EXAMPLES=$${AGENTKIT_EXAMPLES:-300} $(BIN)/python -m pytest -q -n auto -m "$(SOAKED)" \
