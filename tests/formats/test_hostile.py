@@ -228,11 +228,16 @@ def test_sixteen_thousand_openers_are_read_at_once(text: str) -> None:
         assert time.process_time() - start < 10  # seconds: 0.1 is usual, a quadratic reader takes minutes
 
 
+NO_ESCAPE = ("gemma4", "functiongemma", "minimax_m3")
+"""Formats in which no value can contain a call of their own."""
+
+
 @every_format
 def test_a_call_longer_than_its_limit_ends_the_reading_as_what_follows_may_be_in_its_value(format: Format) -> None:
-    quoted = formats.render_calls(format, [ToolCall("", "ping", {})], TOOLS)
+    ping = ToolCall("", "ping", {})
+    quoted = "ping" if format.name in NO_ESCAPE else formats.render_calls(format, [ping], TOOLS)
     call = ToolCall("", "note", {"text": "word " * 2500 + f"\n{quoted}\n"})
-    text = f"Before. {formats.render_calls(format, [call, ToolCall('', 'ping', {})], TOOLS)} After."
+    text = f"Before. {formats.render_calls(format, [call, ping], TOOLS)} After."
     for size in (7, 5000, len(text)):
         parser = Parser(format, TOOLS, limits=Limits(call=10_000))
         events = merge([e for i in range(0, len(text), size) for e in parser.feed(text[i : i + size])] + parser.close())
