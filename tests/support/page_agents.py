@@ -92,19 +92,29 @@ async def wait_at(name: str) -> None:
 
 
 class HeldModel:
-    """A model that plays the script of the user's last message, and can be held after one of its events."""
+    """A model that plays the script of the user's last message, and can be held after one of its events.
+
+    Args:
+        agent: whose it is: `AGENT-0` holds it at the end of its first reply to the message, and so on.
+    """
 
     name = "test:held"
     format = None
 
+    def __init__(self, agent: str) -> None:
+        self._agent = agent
+
     async def stream(self, request: ModelRequest) -> AsyncIterator[SourceEvent]:
         """Play the turn that the conversation has reached; `hold-model` has the number of events before the wait."""
-        played = ScriptedModel([_turn(request)], chunk=int(_number("chunk", 6)))
+        said, before = _place(request)
+        played = ScriptedModel([_turn(said, before, len(request.messages))], chunk=int(_number("chunk", 6)))
         seconds = _number("pace", 0)
         sent = 0
         async for event in played.stream(request):
             while self._holds(sent):  # noqa: ASYNC110 - another process releases it
                 await asyncio.sleep(0.01)
+            if isinstance(event, Finish):
+                await wait_at(f"{self._agent}-{before}")
             yield event
             sent += not isinstance(event, Finish)
             await asyncio.sleep(seconds)
@@ -121,15 +131,19 @@ def _number(name: str, default: float) -> float:
     return float(file.read_text()) if file.exists() else default
 
 
-def _turn(request: ModelRequest) -> list[Any]:
+def _place(request: ModelRequest) -> tuple[UserMessage, int]:
+    """The user's last message, and the number of replies after it."""
     last = max(at for at, message in enumerate(request.messages) if isinstance(message, UserMessage))
     said = request.messages[last]
     assert isinstance(said, UserMessage)
+    return said, sum(isinstance(message, AssistantMessage) for message in request.messages[last + 1 :])
+
+
+def _turn(said: UserMessage, before: int, messages: int) -> list[Any]:
     words = "".join(part.text for part in said.content if isinstance(part, TextPart)).split() or ["hello"]
-    before = sum(isinstance(message, AssistantMessage) for message in request.messages[last + 1 :])
     turns = _script(words[0])
     lines = turns[before] if before < len(turns) else ["Nothing more."]
-    return [_line(line, f"c{len(request.messages)}-{at}") for at, line in enumerate(lines)]
+    return [_line(line, f"c{messages}-{at}") for at, line in enumerate(lines)]
 
 
 def _script(word: str) -> list[Any]:
@@ -225,5 +239,5 @@ class Shop:
 
 
 shop = Shop()
-helper = Agent(HeldModel(), [shop], name="helper")
-agent = Agent(HeldModel(), [shop, helper.as_tool("ask_helper", "Ask a helper.")], name="shop")
+helper = Agent(HeldModel("helper"), [shop], name="helper")
+agent = Agent(HeldModel("shop"), [shop, helper.as_tool("ask_helper", "Ask a helper.")], name="shop")

@@ -104,6 +104,7 @@ class Tab:
 
     def say(self, text: str) -> None:
         """Send a message, and wait until the page shows that it is answered, or was."""
+        self.is_drawn()
         before = self.page.locator("article.user").count()
         self.send(text)
         self.until(lambda: self.page.evaluate(ANSWERED, before), f"a run that answers {text!r}")
@@ -151,6 +152,10 @@ class Tab:
         for text in texts:
             expect(self.log).not_to_contain_text(text)
 
+    def is_drawn(self) -> None:
+        """Wait until the conversation has been drawn with all that has arrived: it is drawn once a frame."""
+        self.page.evaluate("new Promise(done => requestAnimationFrame(done))")
+
     def is_idle(self) -> None:
         """Wait until nothing runs or waits: there is nothing to stop."""
         expect(self.page.get_by_role("button", name="Stop", exact=True)).to_be_hidden()
@@ -193,6 +198,7 @@ class Tab:
 
     def text(self) -> str:
         """The conversation as text, all of it unfolded, without durations and times."""
+        self.is_drawn()
         self.cards()
         return re.sub(r"\b\d+(\.\d+)? m?s\b|\b\d\d:\d\d( [AP]M)?\b", "…", self.log.inner_text()).removesuffix("\n↓ new")
 

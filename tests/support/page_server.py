@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import socket
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -96,6 +98,15 @@ class PageServer:
         """Wait until it waits."""
         _until((self.control / f"at-{name}").exists, f"{name} is held")
 
+    def until_waiting(self, calls: int) -> None:
+        """Wait until so many calls wait in the newest thread, and nothing runs there: the reply with them is stored."""
+
+        def waits() -> bool:
+            newest = self.request("GET", "threads")["threads"][0]
+            return (newest["state"], newest["waiting"]) == ("waiting", calls)
+
+        _until(waits, f"{calls} calls wait")
+
     def release(self, name: str) -> None:
         """Let it go on."""
         (self.control / f"hold-{name}").unlink(missing_ok=True)
@@ -153,6 +164,8 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    return port
+    """A port below those that the system hands out: no other program is given it while the server is dead."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port

@@ -68,6 +68,16 @@ HOSTILE: Final = (
     "```html\n<img src=x onerror=alert(1)>\n```\n| <img src=x onerror=alert(1)> | b |\n|--|--|\n| [x](javascript:alert(1)) | c |"
 )
 
+SEEN: Final = """(id) => {
+    conversation.focusCard(id);
+    const buttons = document.querySelector(`[data-call="${id}"] .decide`);
+    return new Promise((done) => {
+        const look = () => (buttons.seen ? done() : setTimeout(look, 10));
+        look();
+    });
+}"""
+"""Goes to a decision, and waits until the page knows that it was on the screen."""
+
 
 @pytest.fixture
 def page() -> Iterator[Modules]:
@@ -84,6 +94,17 @@ def waiting(*ids: str, **about: Any) -> list[Event]:
 def alive(page: Modules) -> None:
     """Wait until buttons are no longer dead."""
     page.run("() => new Promise((done) => setTimeout(done, 550))")
+
+
+def at_once(page: Modules, script: str, *events: Event) -> Any:
+    """Give events to the conversation, and evaluate JavaScript once they are drawn: before any longer timer's end."""
+    return page.run(
+        f"""(events) => {{
+            for (const event of events) conversation.apply(event);
+            return new Promise((done) => requestAnimationFrame(() => setTimeout(() => done({script}), 0)));
+        }}""",
+        list(events),
+    )
 
 
 def did(page: Modules) -> Any:
@@ -163,8 +184,7 @@ def test_the_whole_argument_is_shown_with_invisible_characters(page: Modules) ->
 
 
 def test_the_buttons_are_dead_at_first(page: Modules) -> None:
-    page.apply(*waiting("c1"))
-    page.run("() => document.querySelector('.decide button').click()")
+    at_once(page, "document.querySelector('.decide button').click()", *waiting("c1"))
     assert did(page) == []
     alive(page)
     page.run("() => document.querySelector('.decide button').click()")
@@ -248,7 +268,7 @@ def test_several_are_approved_at_once_after_each_was_seen(page: Modules) -> None
     page.run("() => document.querySelector('.decide button:last-child:not([hidden])').click()")
     assert did(page) == []
     for id in ("c1", "c2", "c3"):
-        page.run("(id) => { conversation.focusCard(id); return new Promise((done) => setTimeout(done, 100)); }", id)
+        page.run(SEEN, id)
     page.click("Edit")
     page.run(
         "() => [...document.querySelectorAll('button')].find((one) => one.textContent === 'Approve all 3').click()"
@@ -290,10 +310,10 @@ def test_after_a_decision_the_focus_is_on_the_next_one(page: Modules) -> None:
     alive(page)
     page.run("() => conversation.focusCard('c1')")
     in_browser(lambda: page.page.keyboard.press("y"))
-    page.apply(custom("decided", toolCallId="c1", decision="approved", by="page"))
+    second_key = "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: 'n', bubbles: true }))"
+    at_once(page, second_key, custom("decided", toolCallId="c1", decision="approved", by="page"))
     assert page.run("() => document.activeElement.closest('.call').dataset.call") == "c2"
-    in_browser(lambda: page.page.keyboard.press("n"))
-    assert page.text("textarea") == [""]  # a second key, too soon: nothing is opened
+    assert page.text("textarea") == [""]  # the second key came too soon: nothing is opened
     alive(page)
     in_browser(lambda: page.page.keyboard.press("n"))
     in_browser(lambda: page.page.keyboard.type("no"))

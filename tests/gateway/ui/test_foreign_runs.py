@@ -36,11 +36,19 @@ def client(tmp_path: Path, shop: Shop) -> Iterator[PageClient]:
         yield client
 
 
-def run(client: PageClient, thread: str, run_id: str, *messages: Json, **more: Any) -> list[Json]:
+def run(
+    client: PageClient, thread: str, run_id: str, *messages: Json, began: threading.Event | None = None, **more: Any
+) -> list[Json]:
+    """Ask for a run, and return its events; `began` is set with the first."""
     body = {"threadId": thread, "runId": run_id, "messages": list(messages), "tools": [], "context": [], **more}
+    lines: list[Json] = []
     with client.http.stream("POST", "/ag-ui", json=body) as reply:
         assert reply.status_code == 200, reply.read()
-        lines = [json.loads(line[6:]) for line in reply.iter_lines() if line.startswith("data: ")]
+        for line in reply.iter_lines():
+            if line.startswith("data: "):
+                lines.append(json.loads(line[6:]))
+                if began is not None:
+                    began.set()
     for event in lines:
         EVENT.validate_python(event)
     assert lines[0]["type"] == "RUN_STARTED"
@@ -173,18 +181,18 @@ def test_a_client_that_leaves_does_not_end_the_run(client: PageClient, shop: Sho
 def test_the_same_request_during_its_run_joins_it(client: PageClient, shop: Shop) -> None:
     shop.gate.clear()
     found: list[list[Json]] = []
+    joined = threading.Event()
 
-    def ask(id: str) -> None:
+    def ask(id: str, began: threading.Event | None = None) -> None:
         other = PageClient(client.url)
-        found.append(run(other, "t", id, user("u1", "slow")))
+        found.append(run(other, "t", id, user("u1", "slow"), began=began))
         other.http.close()
 
-    tabs = [threading.Thread(target=ask, args=(id,)) for id in ("r1", "r2")]
+    tabs = [threading.Thread(target=ask, args=about) for about in (("r1",), ("r2", joined))]
     tabs[0].start()
     assert shop.entered.wait(30)
     tabs[1].start()
-    while len([1 for tab in tabs if tab.is_alive()]) < 2:
-        pass
+    assert joined.wait(30)
     shop.gate.set()
     for tab in tabs:
         tab.join(30)

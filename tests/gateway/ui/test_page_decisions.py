@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 from page_driver import Tab, Tabs
 from page_server import PageServer
-from playwright.sync_api import expect
+from playwright.sync_api import Response, expect
 
 WAITS, RUNS, DONE = "waiting for you", "running", "done"
 ORDER_MILK: Final = {"call": "order", "arguments": {"item": "milk", "amount": 2}}
@@ -38,6 +38,7 @@ def test_what_one_tab_decides_the_other_shows(server: PageServer, tabs: Tabs) ->
     for tab in (first, second):
         tab.sees("That is settled.")
         tab.has_cards(("order", DONE))
+        tab.is_idle()
     assert first.still() == second.still()
     assert ordered(server) == ["3 tea"]
 
@@ -51,8 +52,15 @@ def test_both_tabs_answer_at_once(second_answer: str, server: PageServer, tabs: 
     second = tabs.new(first.thread)
     second.has_cards(("order", WAITS))
     held: list[Callable[[], None]] = []
+    answers: list[int] = []
+
+    def note(answer: Response) -> None:
+        if answer.url.endswith("/decisions"):
+            answers.append(answer.status)
+
     for tab in (first, second):
         tab.page.route("**/decisions", lambda route: held.append(route.continue_))
+        tab.page.on("response", note)
     first.card("order").approve()
     {
         "approve": second.card("order").approve,
@@ -62,6 +70,7 @@ def test_both_tabs_answer_at_once(second_answer: str, server: PageServer, tabs: 
     first.until(lambda: len(held) == 2, "two decisions on their way")
     for leave in held:
         leave()
+    first.until(lambda: sorted(answers) == [200, 409], "one decision that is refused")
     server.release("order")
     for tab in (first, second):
         tab.sees("That is settled.")
@@ -112,7 +121,9 @@ def test_an_answer_after_she_wrote_again_is_refused(server: PageServer, tabs: Ta
     second.until(lambda: bool(held), "a decision on its way")
     first.say("hello")
     first.sees("Hello there.")
-    held[0]()
+    with second.page.expect_response("**/decisions") as answer:
+        held[0]()
+    assert answer.value.status == 409
     for tab in (first, second):
         tab.has_cards(("order", "stopped"))
     assert ordered(server) == []
@@ -160,10 +171,13 @@ def test_always_allowed_is_also_the_other_call_that_waits(server: PageServer, ta
 @pytest.mark.soak
 def test_a_message_stops_the_calls_that_wait_and_the_button_says_so(server: PageServer, tabs: Tabs) -> None:
     tab = asked(tabs, "orders")
-    expect(tab.page.get_by_role("button", name="3 waiting for you")).to_be_visible()
-    tab.box.press("Escape")  # it stops only what runs
     tab.box.fill("hello")
-    tab.press("Send, and stop the 3 waiting")
+    send = "Send, and stop the 3 waiting"
+    expect(tab.page.get_by_role("button", name=send)).to_be_visible()
+    tab.box.press("Escape")  # it would stop what runs; here it clears the field, and stops nothing
+    expect(tab.box).to_have_value("")
+    tab.box.fill("hello")
+    tab.press(send)
     tab.sees("Hello there.")
     tab.has_cards(*[("order", "stopped")] * 3)
 
@@ -202,6 +216,7 @@ def test_a_stopped_reply_is_asked_for_again(server: PageServer, tabs: Tabs) -> N
     tab.say("long")
     server.until_held("model")
     tab.press("Stop")
+    tab.is_idle()
     server.release("model")
     tab.press("Try again")
     tab.sees("The end.")
@@ -210,32 +225,33 @@ def test_a_stopped_reply_is_asked_for_again(server: PageServer, tabs: Tabs) -> N
 
 # ---------------------------------------------------------------- stop
 
-STOPS: Final[dict[str, tuple[str, str, int | None, tuple[tuple[str, str], ...]]]] = {
+STOPS: Final[dict[str, tuple[str, str, int, tuple[tuple[str, str], ...]]]] = {
     "streaming": ("long", "model", 30, ()),
     "before the first event": ("long", "model", 0, ()),
     "an argument streaming": ("order", "model", 5, (("order", "stopped"),)),
-    "a tool running": ("slow", "slow", None, (("slow", "stopped"),)),
-    "one waiting": ("order", "", None, (("order", "stopped"),)),
-    "three waiting": ("orders", "", None, (("order", "stopped"),) * 3),
-    "one waits and one runs": ("both", "slow", None, (("slow", "stopped"), ("order", "stopped"))),
-    "waiting inside": ("ask", "", None, (("ask_helper", "interrupted: outcome unknown"),)),  # it had started
+    "a tool running": ("slow", "slow", 0, (("slow", "stopped"),)),
+    "one waiting": ("order", "", 1, (("order", "stopped"),)),
+    "three waiting": ("orders", "", 3, (("order", "stopped"),) * 3),
+    "one waits and one runs": ("both", "slow", 0, (("slow", "stopped"), ("order", "stopped"))),
+    "waiting inside": ("ask", "", 1, (("ask_helper", "interrupted: outcome unknown"),)),  # it had started
 }
-"""By the state: what she says, what is held there and after how many events, and the cards after the stop."""
+"""By the state: what she says, what is held there and after how many events, or else how many calls wait, and the
+cards after the stop."""
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["then hello", "then a reload"])
 @pytest.mark.parametrize("state", STOPS)
 @pytest.mark.share(8)
 def test_stop_at(state: str, again: bool, server: PageServer, tabs: Tabs) -> None:
-    word, held, events, cards = STOPS[state]
+    word, held, number, cards = STOPS[state]
     tab = tabs.new()
     if held:
-        server.hold(held, events)
+        server.hold(held, number)
     tab.say(word)
     if held:
         server.until_held(held)
     else:
-        expect(tab.page.get_by_role("button", name=re.compile(r"^\d+ waiting for you$"))).to_be_visible()
+        server.until_waiting(number)
     tab.press("Stop")
     tab.is_idle()
     tab.has_cards(*cards)

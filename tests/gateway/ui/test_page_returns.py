@@ -36,6 +36,13 @@ class State(NamedTuple):
     lost: Cards | None = None
     recover: Act | None = None
 
+    def reach(self, server: PageServer, tab: Tab) -> None:
+        """Bring a tab there."""
+        self.begin(server, tab)
+        if waiting := [state for _, state in self.cards].count(WAITS):
+            server.until_waiting(waiting)
+        tab.has_cards(*self.cards)
+
 
 def streaming(server: PageServer, tab: Tab) -> None:
     server.hold("model", 30)
@@ -198,8 +205,7 @@ def plain(server: PageServer) -> list[dict[str, object]]:
 def test_a_reload_changes_nothing(state: str, server: PageServer, tabs: Tabs) -> None:
     it = STATES[state]
     tab = tabs.new()
-    it.begin(server, tab)
-    tab.has_cards(*it.cards)
+    it.reach(server, tab)
     before = tab.still()
     tab.reload()
     tab.has_cards(*it.cards)
@@ -222,8 +228,7 @@ def test_a_reload_changes_nothing(state: str, server: PageServer, tabs: Tabs) ->
 def test_after_the_death_of_the_server(state: str, reloads: bool, server: PageServer, tabs: Tabs) -> None:
     it = STATES[state]
     tab = tabs.new()
-    it.begin(server, tab)
-    tab.has_cards(*it.cards)
+    it.reach(server, tab)
     server.restart()
     if reloads:
         tab.reload()
