@@ -79,8 +79,11 @@ class FakeUpstream:
         started()
         await over.wait()
         listening.close()
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        answering = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in answering:
             task.cancel()
+        await asyncio.gather(*answering, return_exceptions=True)
+        await asyncio.sleep(0)  # in which the connections are closed
 
 
 @contextmanager
