@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -39,6 +39,25 @@ class Served(NamedTuple):
         assert response.status_code == 200, response.text
         found: dict[str, Any] = response.json()
         return found
+
+    @contextmanager
+    def asking(self, request: bytes) -> Iterator[None]:
+        """A client that has sent this, and leaves at the end."""
+        with socket.create_connection(("127.0.0.1", int(self.url.rpartition(":")[2]))) as client:
+            client.sendall(request)
+            yield
+
+    def until(self, **state: int) -> None:
+        """Wait until so many are running or waiting."""
+        end = time.monotonic() + 60
+        while not state.items() <= (found := self.client.get(self.url).json()).items():
+            assert time.monotonic() < end, f"expected {state}, found {found}"
+            time.sleep(0.01)
+
+
+_BODY = json.dumps({"code": "import time; time.sleep(25)", "timeout": 30}).encode()
+LONG = f"POST /execute HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(_BODY)}\r\n\r\n".encode() + _BODY
+"""A request that runs for longer than a test."""
 
 
 @contextmanager
@@ -90,9 +109,9 @@ def test_the_answers_of_open_instruct_without_its_defects(server: Served, code: 
 
 
 def test_a_timeout_keeps_what_was_printed(server: Served) -> None:
-    found = server.run("print('before')\nimport time\ntime.sleep(60)", timeout=0.5)
+    found = server.run("print('before')\nimport time\ntime.sleep(60)", timeout=1.5)
     assert (found["output"], found["success"]) == ("before\n", False)
-    assert found["error"].endswith("Execution timed out after 0.5 seconds")
+    assert found["error"].endswith("Execution timed out after 1.5 seconds")
 
 
 def test_environment_and_root_are_not_visible(server: Served) -> None:
@@ -172,11 +191,11 @@ def test_the_next_request_is_answered_and_none_in_flight_is_lost(server: Served,
     assert server.run("print('next')")["output"] == "next\n"
 
 
-def test_a_gigabyte_is_cut_in_the_middle(server: Served) -> None:
-    found = server.run("print('first')\nimport os\nfor _ in range(1 << 14): os.write(1, b'y' * 65536)\nprint('last')")
+def test_output_of_256_mb_is_cut_in_the_middle(server: Served) -> None:
+    found = server.run("print('first')\nimport os\nfor _ in range(1 << 12): os.write(1, b'y' * 65536)\nprint('last')")
     assert found["output"].startswith("first\ny")
     assert found["output"].endswith("y" + "last\n")
-    assert "[… 1,073,479,6" in found["output"]
+    assert "[… 268,173,3" in found["output"]
 
 
 def children(pid: int, *, deep: bool = True) -> set[int]:
@@ -199,39 +218,38 @@ def children(pid: int, *, deep: bool = True) -> set[int]:
 def test_a_request_whose_worker_is_killed_from_outside_is_answered(server: Served) -> None:
     with ThreadPoolExecutor(1) as threads:
         asked = threads.submit(server.run, "import time; time.sleep(1); print('answered')")
-        time.sleep(0.3)
+        server.until(running=1)
         for pid in children(server.process.pid, deep=False):  # the sandboxes, not what runs in them
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         assert asked.result() == {"output": "answered\n", "error": None, "success": True}
 
 
 def test_too_many_requests_are_refused_with_when_to_come_back(server: Served) -> None:
-    with ThreadPoolExecutor(6) as threads:
-        accepted = [threads.submit(server.run, f"import time; time.sleep(2); print({n})") for n in range(6)]
-        while (state := server.client.get(server.url).json())["running"] < 2 or state["waiting"] < 4:
-            time.sleep(0.01)
-        assert (state["running"], state["waiting"]) == (2, 4)
-        refused = server.client.post(f"{server.url}/execute", json={"code": "1"})
+    with ThreadPoolExecutor(4) as threads:
+        with server.asking(LONG), server.asking(LONG):
+            server.until(running=2)
+            accepted = [threads.submit(server.run, f"print({n})") for n in range(4)]
+            server.until(running=2, waiting=4)
+            refused = server.client.post(f"{server.url}/execute", json={"code": "1"})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
-        assert [one.result()["output"] for one in accepted] == [f"{n}\n" for n in range(6)]
+        assert [one.result()["output"] for one in accepted] == [f"{n}\n" for n in range(4)]
 
 
 def test_clients_that_leave_cost_nothing(tmp_path: Path) -> None:
     """Neither a place in the queue nor a traceback; the code of one that has left is ended."""
-    body = json.dumps({"code": "import time; time.sleep(25)", "timeout": 30}).encode()
-    head = f"POST /execute HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     with (
         (tmp_path / "errors").open("wb") as errors,
         serving("--workers", "2", "--queue", "4", "--max-timeout", "30", errors=errors) as served,
     ):
-        port = int(served.url.rpartition(":")[2])
-        for end in (10, len(head), len(head + body) - 5, *[len(head + body)] * 5):
-            with socket.create_connection(("127.0.0.1", port)) as client:
-                client.sendall((head + body)[:end])
+        for end in (10, LONG.index(b"{"), len(LONG) - 5):
+            with served.asking(LONG[:end]):
                 time.sleep(0.1)
-        assert served.run("print(1)", 5)["output"] == "1\n"
-        while (state := served.client.get(served.url).json())["running"] or state["waiting"]:
-            time.sleep(0.05)
+        for _ in range(5):
+            with served.asking(LONG):
+                served.until(running=1)
+        assert served.run("print(1)")["output"] == "1\n"
+        served.until(running=0, waiting=0)
     assert (tmp_path / "errors").read_text() == ""
 
 

@@ -205,11 +205,13 @@ def test_more_requests_than_are_answered_at_the_same_time() -> None:
 
 def test_a_request_that_waits_too_long() -> None:
     settings: dict[str, Any] = {"limits": {"concurrent": 1}, "timeouts": {"queue": 0.1}}
-    with fake_upstream([0.6, *whole(COMPLETION)]) as upstream, gateway(raw(upstream.url, **settings)) as at:
+    answer = threading.Event()
+    with fake_upstream([answer, *whole(COMPLETION)]) as upstream, gateway(raw(upstream.url, **settings)) as at:
         thread = threading.Thread(target=post, args=[at])
         thread.start()
         until(lambda: upstream.requests)
         assert post(at).json()["error"]["message"] == "the gateway is busy: no request ended within 0.1 s"
+        answer.set()
         thread.join()
 
 

@@ -67,7 +67,8 @@ async def until(holds: Callable[[], bool]) -> None:
         await asyncio.sleep(0.001)
 
 
-async def called(tools: Tools, *names: str, timeout: float | None = 0.05) -> Turn:
+async def called(tools: Tools, *names: str, timeout: float | None = 0.5) -> Turn:
+    """A turn with these calls; their time is long enough for a thread to begin on a busy machine."""
     registry = ToolRegistry(tools.never, tools.quick, tools.on_the_loop)
     calls = [CallEnd(i, ToolCall(f"c{i}", name)) for i, name in enumerate(names)]
     turn = ResponseProcessor(registry, ProcessorConfig(timeout=timeout)).process(calls)
@@ -111,7 +112,7 @@ async def test_what_never_began_was_not_stopped(tools: Tools, pool: Workers) -> 
     """The threads are at work for somebody who waits: the third call waits for one until its time is over."""
     at_work = asyncio.create_task(called(tools, "never", "never", timeout=None))
     await until(lambda: len(tools.began) == 2)
-    turn = await called(tools, "quick")
+    turn = await called(tools, "quick", timeout=0.05)
     [told] = turn.results
     assert (told.error, told.text) == (
         "timeout",

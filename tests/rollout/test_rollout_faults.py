@@ -22,6 +22,8 @@ class Box(Tool):
     """Its methods do what tools do wrong."""
 
     live = 0
+    began = threading.Event()
+    """One of its calls hangs."""
 
     def __init__(self, fail: str = "") -> None:
         self.fail = fail
@@ -35,12 +37,14 @@ class Box(Tool):
     @openapi_schema
     async def hang(self) -> str:
         """Never return."""
+        Box.began.set()
         await asyncio.Event().wait()
         return "never"
 
     @openapi_schema
     def hang_in_a_thread(self) -> str:
         """Never return, in a thread."""
+        Box.began.set()
         LEAVE.wait(30)
         return "late"
 
@@ -84,6 +88,7 @@ class Box(Tool):
 def nothing_is_left() -> Any:
     """Every instance that began is released, whatever happened."""
     Box.live = 0
+    Box.began.clear()
     LEAVE.clear()
     yield
     LEAVE.set()
@@ -92,9 +97,10 @@ def nothing_is_left() -> Any:
 
 @pytest.mark.parametrize("tool", ["hang", "hang_in_a_thread"])
 def test_a_tool_that_hangs_is_answered_in_time_and_the_trajectory_goes_on(tool: str) -> None:
-    record = rolled([Box], hermes(tool), hermes("fine"), limits=SOON)
+    limits = RolloutLimits(call_timeout=0.5)  # long enough for a thread to begin on a busy machine
+    record = rolled([Box], hermes(tool), hermes("fine"), limits=limits)
     assert failures(record) == ["timeout", None]
-    assert record.calls[0].result.startswith("no result after 0.05 s: the tool was stopped")
+    assert record.calls[0].result.startswith("no result after 0.5 s: the tool was stopped")
     assert (record.end, record.final_rewards) == ("answered", {"hang": 1.0})
 
 
@@ -330,7 +336,8 @@ def test_a_call_that_was_running_is_answered_when_its_trajectory_is_cancelled(to
     async def cancelled() -> None:
         rollout = Rollout([Box], Lines(hermes("fine") + hermes(tool)), ended=ended.append)
         task = asyncio.create_task(rollout.run(sample()))
-        await asyncio.sleep(0.05)
+        while not Box.began.is_set():  # noqa: ASYNC110 - a thread cannot set an event of the loop
+            await asyncio.sleep(0.001)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -372,9 +379,9 @@ def test_each_turns_calls_have_their_time_together() -> None:
 
 
 def test_a_trajectory_has_its_time_for_tools() -> None:
-    record = rolled([Box], hermes("fine"), hermes("hang"), hermes("fine"), limits=RolloutLimits(trajectory_timeout=0.1))
+    record = rolled([Box], hermes("fine"), hermes("hang"), hermes("fine"), limits=RolloutLimits(trajectory_timeout=1.0))
     assert (record.end, failures(record)) == ("deadline", [None, "timeout"])
-    assert record.calls[1].result == "no result after 0.1 s of this trajectory: the tool was stopped"
+    assert record.calls[1].result == "no result after 1 s of this trajectory: the tool was stopped"
     assert record.final_rewards == {"hang": 1.0}
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 Step = bytes | float | threading.Event
-"""Bytes to send, or seconds to wait; the connection is closed after the last step."""
+"""Bytes to send, seconds to wait, or an event to wait for; the connection is closed after the last step."""
 
 
 class FakeUpstream:
@@ -65,7 +65,8 @@ class FakeUpstream:
                 await writer.drain()
                 self.sent += 1
             elif isinstance(step, threading.Event):
-                await asyncio.to_thread(step.wait)
+                while not (step.is_set() or gone.done()):
+                    await asyncio.wait([gone], timeout=0.005)
             else:
                 await asyncio.wait([gone], timeout=step)
             if gone.done():
@@ -78,8 +79,11 @@ class FakeUpstream:
         started()
         await over.wait()
         listening.close()
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        answering = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in answering:
             task.cancel()
+        await asyncio.gather(*answering, return_exceptions=True)
+        await asyncio.sleep(0)  # in which the connections are closed
 
 
 @contextmanager

@@ -11,12 +11,14 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import anthropic
 import httpx2
 import openai
+from fake_upstream import FakeUpstream, until
 
 from agentkit.gateway.client_wire import WireName
 from agentkit.gateway.gateway_app import Gateway
@@ -42,7 +44,15 @@ def chunk(text: str) -> bytes:
 
 
 def post(address: str, body: Any = CHAT, path: str = "/v1/chat/completions", **options: Any) -> httpx2.Response:
-    return httpx2.post(address + path, json=body, **options)
+    return httpx2.post(address + path, json=body, **{"timeout": 60} | options)
+
+
+def leave(address: str, upstream: FakeUpstream) -> None:
+    """A client that asks, and closes its connection once the upstream was asked."""
+    client = HTTPConnection(address.removeprefix("http://"))
+    client.request("POST", "/v1/chat/completions", json.dumps(CHAT), {"content-type": "application/json"})
+    until(lambda: upstream.requests)
+    client.close()
 
 
 def chat(address: str) -> openai.OpenAI:

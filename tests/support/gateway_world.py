@@ -88,12 +88,20 @@ class World:
         return _got(await self.talk("\r\n".join(lines).encode() + b"\r\n\r\n", data))
 
     async def left(self) -> tuple[int, int, int]:
-        """The open files, the tasks and the upstream's connections, once nothing runs any more."""
-        end = asyncio.get_running_loop().time() + 3
+        """The open files, the tasks and the upstream's connections, once no request is answered any more."""
+        end = asyncio.get_running_loop().time() + 60
         while (self.open or self.connections()) and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110 - it belongs to uvicorn
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.05)
         return len(os.listdir("/proc/self/fd")), len(asyncio.all_tasks()), self.open
+
+    async def beyond(self, before: tuple[int, int, int]) -> list[int]:
+        """How much more is left than before, once all that ends has ended."""
+        end = asyncio.get_running_loop().time() + 60
+        while any(more := [max(now - then, 0) for now, then in zip(await self.left(), before, strict=True)]):
+            if asyncio.get_running_loop().time() > end:
+                break
+        return more
 
 
 @asynccontextmanager

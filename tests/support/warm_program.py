@@ -173,11 +173,11 @@ def _serve(control: socket.socket) -> None:
 
 
 def _keep(fds: list[int], words: list[str], folder: str, environment: dict[str, str], terminal: bool) -> None:
-    """Run the program in a child, and tell its pid and its status."""
+    """Run the program in a child, and tell its pid and its status, each in 16 bytes: they may be read late."""
     *streams, told = fds
     if pid := os.fork():
-        os.write(told, str(pid).encode())
-        os.write(told, str(os.waitpid(pid, 0)[1]).encode())
+        os.write(told, b"%16d" % pid)
+        os.write(told, b"%16d" % os.waitpid(pid, 0)[1])
         os._exit(0)
     os.setsid()
     for fd, stream in zip(streams, range(3), strict=True):

@@ -121,15 +121,16 @@ async def test_a_message_sent_again_under_its_client_id_changes_nothing(threads:
 
 async def test_a_message_said_again_under_its_client_id_is_not_added_again(threads: ThreadManager) -> None:
     """Also if the thread was busy the first time: the message is stored, and the run in progress answers it."""
-    gate = asyncio.Event()
+    asked, gate = asyncio.Event(), asyncio.Event()
 
     async def wait(request: ModelRequest) -> str:
+        asked.set()
         await gate.wait()
         return "Hello."
 
     thread = await threads.create_thread(messages="Go")
     first = asyncio.create_task(threads.run_thread(thread, model=ScriptedModel(wait)).complete())
-    await asyncio.sleep(0.05)
+    await asked.wait()
     for _ in range(2):
         with pytest.raises(ThreadBusy):
             await threads.say(thread, "Ada?", ScriptedModel([]), client_id="m1")
@@ -219,14 +220,15 @@ async def test_the_last_answer_is_written_with_the_response_if_that_is_over(
 
 async def test_two_runners_of_one_thread(threads: ThreadManager) -> None:
     thread = await threads.create_thread(messages="Go")
-    gate = asyncio.Event()
+    asked, gate = asyncio.Event(), asyncio.Event()
 
     async def wait(request: ModelRequest) -> str:
+        asked.set()
         await gate.wait()
         return "Done."
 
     first = asyncio.create_task(threads.run_thread(thread, model=ScriptedModel(wait)).complete())
-    await asyncio.sleep(0.05)
+    await asked.wait()
     with pytest.raises(ThreadBusy, match="it is already being run"):
         await threads.run_thread(thread, model=ScriptedModel(["No."])).complete()
     with pytest.raises(ThreadBusy):
@@ -528,7 +530,7 @@ async def test_cancelling_a_run_saves_everything_soon(threads: ThreadManager, by
     since = clock()
     {"method": run.cancel, "token": token.set, "task": task.cancel}[by]()
     await asyncio.wait([task])
-    assert clock() - since < 0.5
+    assert clock() - since < 20, "the tool takes 30 s"
     assert task.cancelled() == (by == "task")
     assert run.result.finish == "cancelled"
     (call,) = (await threads.get_log(thread)).calls

@@ -52,7 +52,7 @@ class Counter:
         self.at_work -= 1
         return self.count
 
-    @openapi_schema(exclusive=True, timeout=0.05)
+    @openapi_schema(exclusive=True, timeout=0.5)  # long enough for a thread to begin on a busy machine
     def hold(self) -> str:
         """Hold on."""
         self.go.wait(30)
@@ -153,7 +153,7 @@ def test_a_call_that_was_given_up_holds_its_line_until_its_thread_has_ended() ->
     counter = Counter()
     result = Agent(calling("hold", "inc"), [counter]).run_sync("go")
     assert answers(result) == [
-        ("timeout", "no result after 0.05 s: the tool was stopped; it may still be running, and its effects may yet appear"),
+        ("timeout", "no result after 0.5 s: the tool was stopped; it may still be running, and its effects may yet appear"),
         ("limit", "not run: inc runs one call at a time, and an earlier call of it was given up but has not ended"),
     ]  # fmt: skip
     counter.go.set()
