@@ -108,7 +108,12 @@ def test_nothing_of_a_result_stays_whole_in_a_request_before_or_after_a_summary(
     assert "800" in reader.quoted
     assert bank.paid == []
     assert bank.whole(sent(wire)) == []
-    asked = [text for request in wire.requests if is_for_summary(request) for text in said(request.messages)]
+    asked = [
+        text.replace(MARK, "")
+        for request in wire.requests
+        if is_for_summary(request)
+        for text in said(request.messages)
+    ]  # `read (1/0) returned: …` begins as a call does, so that a mark may be in the last tag, too
     assert {(text.count("<conversation>\n"), text.count("\n</conversation>\n")) for text in asked} == {(1, 1)}
 
 
