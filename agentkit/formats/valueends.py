@@ -127,13 +127,15 @@ _SPECIAL: Final = re.compile(r"[|｜]|\]<").search
 def fragments_of(mark: str, closing: str = "") -> tuple[str, ...]:
     """Return what is most of a special token, with a bar: it without its end, or without its first character.
 
-    No part of the value's closing is one: a grammar cannot forbid it.
+    No part of the value's closing is one of another token: a grammar cannot forbid it.
     """
-    if not _SPECIAL(mark) or mark == closing:
+    if not _SPECIAL(mark):
         return (mark,)
-    start, end = mark[: max(5, len(mark) * 2 // 3)], mark[1:]  # Gemma's `<|"|>` is no longer than 5
-    parts = (*[start] * bool(_SPECIAL(start)), *[end] * (len(end) >= 5)) or (mark,)
-    return tuple(part for part in parts if part not in closing)
+    others = closing if mark != closing else ""
+    enough = max(5, len(mark) * 2 // 3)  # Gemma's `<|"|>` is no longer than 5
+    start = next((mark[:n] for n in range(enough, len(mark)) if mark[:n] not in others and _SPECIAL(mark[:n])), mark)
+    end = mark[1:]
+    return (start, end) if len(end) >= 5 and end not in others else (start,)
 
 
 def _fragment(mark: str, closing: str) -> str:
@@ -142,8 +144,7 @@ def _fragment(mark: str, closing: str) -> str:
     A closing tag is also recognized if it stops at a line's end, another tag or the value's end, or lacks one letter.
     """
     if _SPECIAL(mark):
-        parts = "|".join(map(re.escape, fragments_of(mark, closing)))
-        return f"(?<!{MARK})(?:{parts or '(?!)'})"  # a marked token is a quote
+        return f"(?<!{MARK})(?:{'|'.join(map(re.escape, fragments_of(mark, closing)))})"  # a marked token is a quote
     if (tag := _PLAIN_TAG(mark)) is None:
         return re.escape(mark)
     name = tag["name"]

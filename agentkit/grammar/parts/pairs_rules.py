@@ -20,8 +20,8 @@ from agentkit.grammar.rules import Exclusion, Rule, seq
 def _refused_markup(w: CallRules, part: TagParameters | Pairs) -> tuple[Exclusion, ...]:
     """Return the markup that the reader refuses in a value: all of its kind, but for the beginning of its closing."""
     end = end_of_value(w.format.shapes[0], part)
-    parts = dict.fromkeys(part for mark in end.marks for part in fragments_of(mark, end.what))
-    marks = (part for part in parts if part == end.what or not end.what.startswith(part))
+    parts = (part for mark in end.marks for part in ((mark,) if mark == end.what else fragments_of(mark, end.what)))
+    marks = (part for part in dict.fromkeys(parts) if part == end.what or not end.what.startswith(part))
     return tuple(Exclusion(m.removesuffix(">"), tag=True) if _TAG(m) else Exclusion(m, cases=True) for m in marks)
 
 
