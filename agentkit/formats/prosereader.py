@@ -306,7 +306,7 @@ class ProseReader(ProseState):
 
 
 def _is_unclosed(text: str, entry: Opener) -> bool:
-    """Return True if a call at this text's start does not end in it; False if such a call has no end of its own."""
+    """Return True if a call at this text's start does not end in it; False if its format marks no end."""
     if entry.tool is not None and entry.tool.element is not None:
         return re.search(rf"\A<[^>]*/>|</{re.escape(entry.tool.element.tag)}", text, re.IGNORECASE) is None
     ends = [edge(end).strip().removesuffix(">") for end in closers_of(entry.shape)]
