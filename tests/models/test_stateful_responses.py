@@ -224,7 +224,7 @@ async def test_a_request_that_is_refused_in_full_as_well_is_an_error() -> None:
     with stateful() as server:
         agent = Agent(at(server))
         result = await agent.run("A")
-        server.answer = lambda *_: [b"HTTP/1.1 400 X\r\ncontent-length: 2\r\n\r\n{}"]  # type: ignore[method-assign]
+        server.answer = lambda *_: [b"HTTP/1.1 400 X\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"]  # type: ignore[method-assign]
         with pytest.raises(ProviderError, match="400"):
             await agent.run([*result.messages, "B"])
     assert [body.get("previous_response_id") for body in server.bodies] == [None, "resp_1", None]
