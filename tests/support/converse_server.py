@@ -9,9 +9,11 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Literal
 from zlib import crc32
+
+from busy_server import BusyServer
 
 from agentkit.models.bedrock import BedrockModel
 from agentkit.models.model_options import ModelSettings
@@ -152,7 +154,7 @@ def converse_server(*answers: Answer) -> Iterator[ConverseServer]:
         def log_message(self, *_: Any) -> None:
             """Print nothing."""
 
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    listening = BusyServer(("127.0.0.1", 0), Handler)
     seen = ConverseServer(f"http://127.0.0.1:{listening.server_port}")
     thread = threading.Thread(target=listening.serve_forever, args=(0.01,))
     thread.start()

@@ -9,9 +9,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
+
+from busy_server import BusyServer
 
 from agentkit.interop.mcp import mcp_app, mcp_server
 
@@ -144,7 +146,7 @@ def faulty() -> Iterator[str]:
     Faulty.sessions.clear()
     Faulty.seen.clear()
     Faulty.calls = 0
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Faulty)
+    server = BusyServer(("127.0.0.1", 0), Faulty)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -109,6 +109,7 @@ class _Server(ThreadingTCPServer):
     allow_reuse_address = True
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 128  # connections that no thread has taken yet: more than 5, the default, would be reset
 
 
 def _handler(replay: ReplayServer) -> type[BaseHTTPRequestHandler]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from threading import Thread
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qsl, urlsplit
+
+from busy_server import BusyServer
 
 
 class Page(NamedTuple):
@@ -39,7 +41,7 @@ class SiteServer:
         self.visits: list[Visit] = []
         self._site = dict(site)
         self._given: dict[str, int] = {}
-        self._server = ThreadingHTTPServer((host, 0), _handler(self))
+        self._server = BusyServer((host, 0), _handler(self))
         self._server.daemon_threads = True
         self.port = self._server.server_address[1]
         self.url = f"http://{host}:{self.port}"

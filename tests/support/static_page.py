@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from threading import Thread
 from typing import Any, Final
 
 from browser import chromium, in_browser
+from busy_server import BusyServer
 from playwright.sync_api import Dialog, Page
 
 from agentkit.gateway.ui.page_files import CSP, STATIC
@@ -55,7 +56,7 @@ class _Handler(SimpleHTTPRequestHandler):
 @cache
 def static_page() -> str:
     """The address of the test page; the server ends with the process."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server = BusyServer(("127.0.0.1", 0), _Handler)
     Thread(target=server.serve_forever, name="static page", daemon=True).start()
     return f"http://127.0.0.1:{server.server_port}/"
 

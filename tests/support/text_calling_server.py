@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from threading import Thread
 from typing import Any
+
+from busy_server import BusyServer
 
 CALL = 'Let me look. <tool_call>\n{"name": "weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
 ANSWER = "It is 7 degrees in Oslo."
@@ -56,7 +58,7 @@ def _choice(delta: dict[str, Any], finish: str | None) -> dict[str, Any]:
 @contextmanager
 def text_calling_server() -> Iterator[str]:
     """The URL of the server, without `/v1`, for as long as the block lasts."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+    with BusyServer(("127.0.0.1", 0), _Handler) as server:
         Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}"
