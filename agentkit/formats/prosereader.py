@@ -306,11 +306,13 @@ class ProseReader(ProseState):
 
 
 def _is_unclosed(text: str, entry: Opener) -> bool:
-    """Return True if a call at this text's start does not end in it; False if its format marks no end."""
+    """Return True if a call at this text's start does not end in it; without a marked end, a bracket is still open."""
     if entry.tool is not None and entry.tool.element is not None:
         return re.search(rf"\A<[^>]*/>|</{re.escape(entry.tool.element.tag)}", text, re.IGNORECASE) is None
     ends = [edge(end).strip().removesuffix(">") for end in closers_of(entry.shape)]
-    return bool(ends) and not any(end in text for end in ends)
+    if ends:
+        return not any(end in text for end in ends)
+    return sum(map(text.count, "([{")) > sum(map(text.count, ")]}"))
 
 
 def _is_bare(entry: Opener) -> bool:

@@ -244,6 +244,12 @@ QWEN = "<tool_call>\n<function=bash>\n<parameter=command>\n{}\n</parameter>\n</f
     row("hermes", f"Press the ` key.\n{DATE}", "bash(command='echo `date`')"),
     row("qwen3_coder", f"Use the ` sign:\n{QWEN.format('echo `date`')}", "bash(command='echo `date`')"),
     row("hermes", f"Press the ` key.\n{hermes('bash')}", LS),
+    row(
+        "mistral_compact",
+        'Press the ` key.\n[TOOL_CALLS]bash[ARGS]{"command": "echo `date`"}',
+        "bash(command='echo `date`')",
+    ),
+    row("pythonic", "Press the ` key.\n[bash(command='echo `date`')]", "bash(command='echo `date`')"),
     row("hermes", 'Like `<tool_call>{"name": "bash", "arguments": {"command": "ls"}}</tool_call>` this.'),
     row("hermes", "Like ``" + DATE + "`` this."),
     row("hermes", f"Press the ` key.\n{hermes('bash')}` is how.", ASKED),
